@@ -25,7 +25,7 @@ extensions = [
     "command_help",
     "folder_links",
     "known_machines",
-    "selector",
+    "selector_page",
 ]
 needs_sphinx = "9"
 nitpicky = True

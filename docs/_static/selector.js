@@ -28,17 +28,21 @@
 
   // GPUs: the names in which most of the typed words are found, and each that has a number.
   const squeeze = (text) => text.toLowerCase().replace(/[^a-z0-9]/g, "");
-  const gpusHere = () => data.gpus.filter((each) => each.systems.includes(form.elements.system.value));
+  const system = () => form.elements.system.value;
+  const gpusHere = () => data.gpus.filter((each) => system() in each.systems);
   function found(typed) {
     const words = typed.split(/\s+/).map(squeeze).filter(Boolean);
-    const ranked = gpusHere().map((each) => {
-      const text = squeeze([each.title, each.id, each.class, ...(each.names || [])].join(" "));
+    const numbers = words.filter((word) => /\d/.test(word));
+    const ranked = gpusHere().map((gpu) => {
+      const text = squeeze([gpu.title, gpu.id, gpu.systems[system()]].join(" "));
+      const own = gpu.title.split(/\s+/).map(squeeze);
       const hits = words.filter((word) => text.includes(word));
-      const numbers = words.filter((word) => /\d/.test(word));
-      return { each, count: numbers.every((word) => hits.includes(word)) ? hits.length : 0 };
+      const fits = numbers.every((word) => hits.includes(word));
+      return { gpu, count: fits ? hits.length : 0, whole: words.filter((word) => own.includes(word)).length };
     });
     const most = Math.max(...ranked.map(({ count }) => count), words.length ? 1 : 0);
-    return ranked.filter(({ count }) => count === most).map(({ each }) => each);
+    const best = ranked.filter(({ count }) => count === most);
+    return best.sort((one, other) => other.whole - one.whole).map(({ gpu }) => gpu);
   }
 
   function mark(number) {
@@ -85,21 +89,19 @@
     changed();
   }
 
-  // Drivers: those with which an answer is known for this GPU.
-  const choices = () => data.choices[form.elements.project.value]?.[form.elements.system.value] || {};
+  // Drivers: those that this GPU can have.
   function offerDrivers(wanted) {
-    const offered = (gpu ? data.drivers[gpu.drivers] || [] : []).filter(
-      ({ id }) => `${gpu.class}/${id}` in choices(),
-    );
-    const known = offered.some(({ id }) => id === wanted);
-    driver.replaceChildren(...offered.map(({ id, title }) => make("option", title, { value: id })));
-    driver.value = known ? wanted : "";
-    if (driver.selectedIndex < 0) driver.selectedIndex = offered.length - 1;
-    form.querySelector("[data-field=driver]").hidden = offered.length < 2;
-    const how = gpu && data.how_to_see[gpu.drivers]?.[form.elements.system.value];
+    const has = gpu?.drivers[system()];
+    const kind = data.drivers[has?.kind];
+    const ids = has ? has.ids : [];
+    driver.replaceChildren(...ids.map((id) => make("option", kind.titles[id], { value: id })));
+    driver.value = ids.includes(wanted) ? wanted : "";
+    form.querySelector("[data-field=driver]").hidden = !has;
+    const how = kind?.seen_by[system()];
     show(document.getElementById("selector-see"), how);
     document.getElementById("selector-see").parentElement.hidden = !how;
-    return known;
+    show(document.getElementById("selector-driver-unknown"), driver.value ? "" : kind?.unknown);
+    return ids.includes(wanted);
   }
 
   // Commands are broken between words only.
@@ -120,14 +122,17 @@
     const installer = form.elements.installer.value;
     show(part("title"), found.title);
     for (const name of ["why", "not_newer", "warning", "again"]) show(part(name), found[name]);
+    part("again").parentElement.hidden = !found.again;
     for (const way of ["with", "without"]) {
       const line = found[way]?.[installer];
       write(part(way), line || "");
       part(way).parentElement.hidden = !line;
-      show(part(`${way}_why`), line ? "" : found[`${way}_why`]?.[installer] || "There is no such line.");
+      show(part(`${way}_why`), line ? "" : found[`${way}_why`]?.[installer]);
+      answer.querySelector(`[data-block=${way}]`).hidden = !line && part(`${way}_why`).hidden;
     }
     write(part("check"), found.check || "");
     part("check").closest("div[data-block]").hidden = !found.check;
+    part("supposed").hidden = !found.supposed;
     show(part("expect"), found.expect && `It prints: ${found.expect}`);
     part("facts").replaceChildren(...(found.facts || []).map(fact));
     part("facts").parentElement.hidden = !found.facts?.length;
@@ -139,13 +144,12 @@
     answer.hidden = true;
     show(document.getElementById("selector-none"), gpu ? "" : "Choose the GPU: the line to copy is here then.");
     if (!gpu) return;
-    const made = choices()[`${gpu.class}/${driver.value}`]?.[data.pythons.indexOf(form.elements.python.value)];
-    const told = Number.isInteger(made) ? data.answers[made] : null;
-    if (told) present(told);
-    answer.hidden = !told;
-    const none = `Nothing of ${form.elements.project.selectedOptions[0].text} that is known here runs on that.`;
-    show(document.getElementById("selector-none"), told ? "" : none);
-    say(told ? told.title : none);
+    const machine = data.machines[system()].indexOf(`${gpu.systems[system()]}/${driver.value}`);
+    const row = data.rows[data.choices[form.elements.project.value][system()][machine]];
+    const told = data.answers[row[data.pythons.indexOf(form.elements.python.value)]];
+    present(told);
+    answer.hidden = false;
+    say(told.title);
   }
 
   function changed() {

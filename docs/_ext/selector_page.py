@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections import Counter
 from functools import cache
 from itertools import groupby
 from pathlib import Path
@@ -18,7 +19,7 @@ from jinja2 import Environment, FileSystemLoader
 from sphinx.util.docutils import SphinxDirective
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from sphinx.application import Sphinx
 
@@ -31,6 +32,21 @@ PYTHON = "3.12"
 """The Python that is chosen at first: that of the most machines."""
 
 
+class Told(NamedTuple):
+    """What a table says of an answer."""
+
+    builds: str
+    title: str
+    line: str
+
+    @classmethod
+    def of(cls, answer: Mapping[str, Any]) -> Told:
+        """Take from *answer* what a table says."""
+        builds = (f"{each['release']}-{each['build']}" for each in answer.get("chosen", ()))
+        lines = {**answer.get("with", {}), **answer.get("without", {})}
+        return cls("-".join(builds) or "none", answer["title"], lines.get("pip", ""))
+
+
 class Row(NamedTuple):
     """A row of a table: for these GPUs, drivers and Pythons the answer is the same."""
 
@@ -38,8 +54,7 @@ class Row(NamedTuple):
     gpus: str
     drivers: str
     pythons: str
-    title: str
-    line: str
+    told: Told
 
 
 @cache
@@ -54,54 +69,61 @@ def script(data: Answers) -> str:
     return f"selectorAnswers = {text};\n"
 
 
-def span(members: Iterable[str], order: Sequence[str]) -> str:
-    """Join *members*, with those that follow one another in *order* as 'first to last'."""
-    numbers = sorted(order.index(member) for member in members)
+def span(members: Iterable[str], order: Sequence[str], *, newest: bool = False) -> str:
+    """Join *members*, with those that follow one another in *order* as 'first to last'.
+
+    With *newest* the last of *order* stands for all that come after it.
+    """
+    numbers = sorted(map(order.index, members))
     found = []
     for _, each in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
         run = [order[number] for _, number in each]
-        found.append(f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(run))
+        if newest and len(run) > 1 and run[-1] == order[-1]:
+            found.append(f"{run[0]} or newer")
+        else:
+            found.append(f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(run))
     return ", ".join(found)
 
 
-def runs(row: Sequence[int | None], pythons: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Yield each answer of a *row* of choices with the Pythons that have it."""
-    for answer in dict.fromkeys(each for each in row if each is not None):
-        same = [python for python, each in zip(pythons, row, strict=True) if each == answer]
-        yield answer, span(same, pythons)
+def names(gpus: Iterable[str]) -> str:
+    """Join the names of GPUs, each maker's once."""
+    makers = groupby(dict.fromkeys(gpus), lambda name: name.partition(" ")[0])
+    return "; ".join(", ".join(members).replace(f", {maker} ", ", ") for maker, members in makers)
 
 
 def rows(data: Answers, project: str, system: str) -> list[Row]:
-    """Return the rows of the table of a project on a system."""
+    """Return the rows of the table of a project on a system; what reads the same is one."""
+    told = [Told.of(answer) for answer in data["answers"]]
     gpus = [gpu for gpu in data["gpus"] if system in gpu["systems"]]
-    kinds = {gpu["class"]: gpu["drivers"] for gpu in gpus}
-    drivers: dict[tuple[int, str, str], list[str]] = {}
-    for key, row in data["choices"][project].get(system, {}).items():
-        kind, _, driver = key.partition("/")
-        if kind in kinds and (driver or not data["drivers"].get(kinds[kind])):
-            for answer, pythons in runs(row, data["pythons"]):
-                drivers.setdefault((answer, pythons, kind), []).append(driver)
-    together: dict[tuple[int, str, str], list[str]] = {}
-    for (answer, pythons, kind), members in drivers.items():
-        order = [each["id"] for each in data["drivers"].get(kinds[kind], [])]
-        text = span(members, order) if order else "–"
-        together.setdefault((answer, text, pythons), []).append(kind)
-    found: list[Row] = []
-    for (answer, text, pythons), members in together.items():
-        told = data["answers"][answer]
-        builds = "-".join(f"{each['release']}-{each['build']}" for each in told["chosen"])
-        anchor = nodes.make_id(f"{project}-{system}-{builds}")
-        number = sum(row.anchor.startswith(anchor) for row in found)
-        found.append(
-            Row(
-                f"{anchor}-{number + 1}" if number else anchor,
-                ", ".join(gpu["title"] for gpu in gpus if gpu["class"] in members),
-                text,
-                pythons,
-                told["title"],
-                told["without"].get("pip") or told["with"].get("pip") or "",
+    known = {gpu["systems"][system]: gpu["drivers"].get(system) for gpu in gpus}
+    drivers: dict[tuple[Told, str, str], list[str]] = {}
+    for key, number in zip(data["machines"][system], data["choices"][project][system], strict=True):
+        facts, _, driver = key.partition("/")
+        if not driver and known[facts]:
+            continue  # of somebody who does not know it
+        here = [told[answer] for answer in data["rows"][number]]
+        for each in dict.fromkeys(here):
+            same = [
+                python for python, other in zip(data["pythons"], here, strict=True) if other == each
+            ]
+            drivers.setdefault((each, span(same, data["pythons"]), facts), []).append(driver)
+    together: dict[tuple[Told, str, str], list[str]] = {}
+    for (each, pythons, facts), members in drivers.items():
+        text = "–"
+        if kind := known[facts]:
+            order = [driver for driver in data["drivers"][kind["kind"]]["titles"] if driver]
+            text = (
+                "any" if len(members) == len(kind["ids"]) - 1 else span(members, order, newest=True)
             )
-        )
+        together.setdefault((each, text, pythons), []).append(facts)
+    anchors = Counter[str]()
+    found: list[Row] = []
+    for (each, text, pythons), members in together.items():
+        anchor = nodes.make_id(f"{project}-{system}-{each.builds}")
+        anchors[anchor] += 1
+        number = f"-{anchors[anchor]}" if anchors[anchor] > 1 else ""
+        titles = names(gpu["title"] for gpu in gpus if gpu["systems"][system] in members)
+        found.append(Row(anchor + number, titles, text, pythons, each))
     return found
 
 

@@ -13,7 +13,9 @@ import resolvelib_variants
 from support.wheels import Wheel
 
 ROOT = Path(__file__).parents[2]
-GUIDE = (ROOT / "docs" / "how-to" / "write-an-installer.md").read_text("utf-8")
+PAGES = ROOT / "docs" / "how-to"
+GUIDE = (PAGES / "write-an-installer.md").read_text("utf-8")
+EXAMPLE = (PAGES / "installer_example.py").read_text("utf-8")
 (PRINTED,) = re.findall(r"It prints\n\n```\n(.*?)```", GUIDE, re.DOTALL)
 
 
@@ -47,7 +49,7 @@ def for_pip(code):
 
 
 def test_it_prints_what_it_says(run):
-    assert run(code_below("Example")) == (0, PRINTED, "")
+    assert run(EXAMPLE) == (0, PRINTED, "")
 
 
 def test_bundled_for_pip_without_any_other_resolvelib(run, tmp_path):
@@ -57,7 +59,7 @@ def test_bundled_for_pip_without_any_other_resolvelib(run, tmp_path):
     provider.write_text(for_pip(provider.read_text()))
     code = (
         "import sys\nsys.modules['resolvelib'] = None\n"
-        + for_pip(code_below("Example"))
+        + for_pip(EXAMPLE)
         + "import resolvelib_variants\nprint(resolvelib_variants.__file__)\n"
         + "print(isinstance(provider, AbstractProvider))\n"
     )

@@ -30,15 +30,29 @@ class PipCommands:
         said: what importing pip printed, if it was imported by an earlier server, too.
     """
 
-    def __init__(self, environment: Environment, env: Mapping[str, str] | None = None) -> None:
-        """Start; variables of *env* hold for the server and all commands."""
+    def __init__(
+        self,
+        environment: Environment,
+        env: Mapping[str, str] | None = None,
+        *,
+        of: Environment | None = None,
+    ) -> None:
+        """Start.
+
+        Args:
+            environment: that of pip.
+            env: variables for the server and all commands.
+            of: that of which *environment* is a copy, in which commands install.
+        """
         self.environment = environment
         self._env = dict(env or {})
         self.said = ""
         self._process: subprocess.Popen[str] | None = None
+        known = (of or environment).path / "modules.txt"
+        left_out = ["pkg_resources"] if of else []  # which looks at what is installed once
         if hasattr(os, "fork"):
             self._process = subprocess.Popen(
-                [environment.python, str(_SERVER), environment.module],
+                [environment.python, str(_SERVER), environment.module, str(known), *left_out],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
@@ -46,7 +60,7 @@ class PipCommands:
                 env=clean_environ({**BYTECODE, **self._env}),
             )
             self.said = self._answer("")
-            if not (environment.path / "modules.txt").exists():
+            if not known.exists():
                 # What it says is of no interest, what it imports is.
                 self.pip("install", "--dry-run", "--no-index", "nothing")
 

@@ -2,8 +2,9 @@
 
 Most of the time of a small pip command is spent on importing pip. Here it is imported once: what
 the commands of an earlier server of the environment have imported, or else the first command. Run
-with the Python of an environment, whose pip it is, and the module that is run as pip. Prints what
-the imports printed, then for each job the result, as lines of JSON. Uses nothing but the standard
+with the Python of an environment, whose pip it is, the module that is run as pip, the file that
+names what is imported, and the last names of what each command imports by itself. Prints what the
+imports printed, then for each job the result, as lines of JSON. Uses nothing but the standard
 library.
 """
 
@@ -17,18 +18,15 @@ import tempfile
 from pathlib import Path
 from typing import IO, Any
 
-KNOWN = Path(sys.prefix, "modules.txt")
-"""What the commands of an earlier server have imported."""
-
 
 def main() -> None:
     """Do jobs until there are no more."""
     answers = os.fdopen(os.dup(1), "w")
     sys.path.pop(0)  # the folder of this file
-    module, found = sys.argv[1], dict[str, None]()
+    module, path, found = sys.argv[1], Path(sys.argv[2]), dict[str, None]()
     if module != "pip":
         importlib.import_module(module).watch()
-    known = KNOWN.read_text().split() if KNOWN.exists() else []
+    known = path.read_text().split() if path.exists() else []
     with tempfile.TemporaryFile() as said:
         stderr = os.dup(2)
         os.dup2(said.fileno(), 2)
@@ -44,13 +42,12 @@ def main() -> None:
                 names = read(modules).split()
             if not known and not found:
                 warm_up(names)
+                keep(path, names)
             found.update(dict.fromkeys(names))
             texts = [read(file) for file in (out, err)]
         print(json.dumps([code, *texts]), file=answers, flush=True)
     if not known:
-        new = KNOWN.with_name(f"modules-{os.getpid()}.txt")
-        new.write_text("\n".join(found))
-        new.replace(KNOWN)
+        keep(path, [*found])
 
 
 def forked(job: dict[str, Any], out: int, err: int, modules: int) -> int:
@@ -83,9 +80,17 @@ def forked(job: dict[str, Any], out: int, err: int, modules: int) -> int:
 def warm_up(names: list[str]) -> None:
     """Import what a command needs, as far as it can be imported."""
     for name in names:
-        if name.partition(".")[0] in ("pip", "pep_variants_shim") and "__main__" not in name:
+        parts = name.split(".")
+        if parts[0] in ("pip", "pep_variants_shim") and not {"__main__", *sys.argv[3:]} & {*parts}:
             with contextlib.suppress(Exception):
                 importlib.import_module(name)
+
+
+def keep(path: Path, names: list[str]) -> None:
+    """Write what commands import, for the next server; several may do so at once."""
+    new = path.with_name(f"{path.stem}-{os.getpid()}.txt")
+    new.write_text("\n".join(names))
+    new.replace(path)
 
 
 def read(file: IO[bytes]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import zlib
@@ -131,8 +132,8 @@ def available(combination: Combination) -> Combination:
 
 
 @dataclass(frozen=True)
-class SharedEnvironment(Environment):
-    """One that no test changes, whose pip is imported once for all of them."""
+class ServedEnvironment(Environment):
+    """One whose pip no test changes: it is imported once for all commands."""
 
     commands: Callable[[Environment], PipCommands] = field(kw_only=True)
 
@@ -140,8 +141,8 @@ class SharedEnvironment(Environment):
         self, *args: str, env: Mapping[str, str] | None = None, cwd: Path | None = None
     ) -> Result:
         """Run pip with *args*."""
-        own_python = any(name.startswith(("PYTHON", "LD_", "_PIP")) for name in env or ())
-        if own_python:
+        at_start = ("PYTHON", "LD_", "_PIP", "PEP_VARIANTS_SHIM")  # what counts at the start
+        if any(name.startswith(at_start) for name in env or ()):
             return super().pip(*args, env=env, cwd=cwd)
         return self.commands(Environment(self.path, self.module)).pip(*args, env=env, cwd=cwd)
 
@@ -174,7 +175,7 @@ def patched(
     """An environment with the shim, or pip-variants, shared by tests: do not change it."""
     make = environments.with_command if available.command else environments.patched
     environment = make(available.python, available.pip)
-    return SharedEnvironment(environment.path, environment.module, commands=commands)
+    return ServedEnvironment(environment.path, environment.module, commands=commands)
 
 
 @pytest.fixture
@@ -185,13 +186,26 @@ def plain(
 ) -> Environment:
     """The same environment without the shim."""
     environment = environments.plain(available.python, available.pip)
-    return SharedEnvironment(environment.path, commands=commands)
+    return ServedEnvironment(environment.path, commands=commands)
 
 
 @pytest.fixture
-def fresh(patched: Environment, tmp_path: Path) -> Environment:
+def changeable(patched: Environment, tmp_path: Path) -> Environment:
     """An environment with the shim, to do with as one likes."""
     return patched.copied(tmp_path / "environment")
+
+
+@pytest.fixture
+def fresh(patched: Environment, tmp_path: Path) -> Iterator[Environment]:
+    """The same for tests that leave pip and the shim alone: they are imported once."""
+    copy = patched.copied(tmp_path / "environment")
+    with ExitStack() as stack:
+
+        @functools.cache
+        def commands(environment: Environment) -> PipCommands:
+            return stack.enter_context(PipCommands(environment, of=patched))
+
+        yield ServedEnvironment(copy.path, copy.module, commands=commands)
 
 
 @pytest.fixture

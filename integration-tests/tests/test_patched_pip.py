@@ -246,7 +246,7 @@ def test_files_of_pip_variants(environments):
 
 
 @pytest.mark.one
-def test_pip_variants(environments, available, fresh, serve, tmp_path):
+def test_pip_variants(environments, available, changeable, serve, tmp_path):
     index = app_index(plain=True)
     source = SourceDistribution("built", "1.0", ("app",))
     index.add("built", source.filename, source.build())
@@ -287,7 +287,7 @@ def test_pip_variants(environments, available, fresh, serve, tmp_path):
     )
     again = ("install", "--no-index", "--force-reinstall", str(environments.command_wheel))
     assert command(*again).code == 0
-    done = fresh.pip(*again)
+    done = changeable.pip(*again)
     assert (done.code, "pip uninstall pep-variants-shim, then try again" in done.err) == (1, True)
     variants.pip("uninstall", "-y", "pip")
     done = variants.run("-m", "pep_variants_shim", "install", "app")

@@ -62,10 +62,10 @@ def test_start_of_the_interpreter(patched):
 
 
 @pytest.mark.one
-def test_only_programs_with_pip_in_their_command_import_the_shim(fresh):
+def test_only_programs_with_pip_in_their_command_import_the_shim(changeable):
     shown = "import sys; print('pep_variants_shim' in sys.modules)"
     for name in ("PIP.EXE", "pip-compile", "other"):
-        (fresh.path / name).write_text(shown)
+        (changeable.path / name).write_text(shown)
     for command, watches in (
         (("-c", shown), False),
         (("-c", f"{shown}  # pip"), True),
@@ -74,7 +74,7 @@ def test_only_programs_with_pip_in_their_command_import_the_shim(fresh):
         (("other", "a"), False),
     ):
         # The path of the interpreter has "pip" in it, as that of every test here: that is no sign.
-        done = fresh.run(*command)
+        done = changeable.run(*command)
         assert done.text == f"{watches}\n", command
 
 
@@ -108,11 +108,11 @@ def cpu_index():
     return index_of([Release("app", "1.0", found)])
 
 
-def test_other_libraries_do_not_matter(fresh, serve):
+def test_other_libraries_do_not_matter(changeable, serve):
     """The environment's own packaging, archspec, … may be anything, even broken."""
     for name in (*LIBRARIES, *OURS):
-        (fresh.site_packages / f"{name}.py").write_text("raise RuntimeError('not this one')")
-    done = dry_run(fresh, serve(cpu_index()), "app")
+        (changeable.site_packages / f"{name}.py").write_text("raise RuntimeError('not this one')")
+    done = dry_run(changeable, serve(cpu_index()), "app")
     assert re.search(r"Would install app-1\.0-(cu|v\d|null)\n", done.out), done
     assert done.err == ""
 
@@ -169,21 +169,21 @@ def test_programs_that_look_for_candidates_themselves(patched, index):
 
 
 @pytest.mark.one
-def test_pip_tools(environments, fresh, serve, tmp_path):
+def test_pip_tools(environments, changeable, serve, tmp_path):
     """It runs pip in its own process. Hashes are of the variant whose dependencies it lists.
 
     With another driver that is an error, not another variant without its dependencies.
 
     ``pip-sync`` removes what is not listed, before it installs anything: the shim has to be.
     """
-    add(fresh, TOOLS["pip-tools"])
+    add(changeable, TOOLS["pip-tools"])
     index = serve(app_index())
     shim = environments.shim_wheel
     index.add("pep-variants-shim", shim.name, shim.read_bytes())
     options = ("--quiet", "--force-reinstall", "-i", index.url)
-    assert fresh.pip("install", *options, "pep-variants-shim").code == 0
+    assert changeable.pip("install", *options, "pep-variants-shim").code == 0
     (tmp_path / "requirements.in").write_text("app\npep-variants-shim\n")
-    done = fresh.run(
+    done = changeable.run(
         "-m", "piptools", "compile", "--quiet", "--strip-extras", "--generate-hashes",
         "-i", index.url, "--output-file", "requirements.txt", "requirements.in",
         env=CUDA_12_8, cwd=tmp_path,
@@ -196,13 +196,15 @@ def test_pip_tools(environments, fresh, serve, tmp_path):
     digest = hashlib.sha256(index.files["app"]["app-1.0-py3-none-any-cu128.whl"]).hexdigest()
     hashes = text.partition("app==1.0")[2].partition("# via")[0]
     assert re.findall(r"--hash=(\S+)", hashes) == [f"sha256:{digest}"]
-    elsewhere = dry_run(fresh, index, "-r", str(tmp_path / "requirements.txt"), **{DRIVER: "12.6"})
+    elsewhere = dry_run(
+        changeable, index, "-r", str(tmp_path / "requirements.txt"), **{DRIVER: "12.6"}
+    )
     assert elsewhere.code == 1
     assert "app" in elsewhere.err, elsewhere
     assert "In --require-hashes mode" not in elsewhere.err  # for a dependency without a hash
-    done = fresh.run("-m", "piptools", "sync", env=CUDA_12_8, cwd=tmp_path)
+    done = changeable.run("-m", "piptools", "sync", env=CUDA_12_8, cwd=tmp_path)
     assert f"Successfully installed {ON_GPU}\n" in done.out, done
-    assert fresh.pip("show", "pep-variants-shim").code == 0
+    assert changeable.pip("show", "pep-variants-shim").code == 0
 
 
 @pytest.mark.one
@@ -265,14 +267,14 @@ runpy.run_module("pip", {}, "__main__")
 
 @pytest.mark.one
 @pytest.mark.nightly
-def test_killed_while_it_is_installed(environments, fresh, index):
+def test_killed_while_it_is_installed(environments, changeable, index):
     """Whatever is there of it then, Python starts, pip works, and installs it again."""
     command = ("install", "--no-index", "--force-reinstall", str(environments.shim_wheel))
-    done = fresh.run("-c", KILLER, *command)
+    done = changeable.run("-c", KILLER, *command)
     assert done.code == 137, done
-    assert fresh.run("-c", "print('fine')").text == "fine\n"
-    done = fresh.pip("list", "--format", "freeze")
+    assert changeable.run("-c", "print('fine')").text == "fine\n"
+    done = changeable.pip("list", "--format", "freeze")
     assert (done.code, "Traceback" in done.text) == (0, False), done
-    done = fresh.pip(*command)
+    done = changeable.pip(*command)
     assert (done.code, "Traceback" in done.text) == (0, False), done
-    assert "app-1.0-cu128" in dry_run(fresh, index, "app").out
+    assert "app-1.0-cu128" in dry_run(changeable, index, "app").out

@@ -99,16 +99,16 @@ def recorded(environment, project="app"):
 
 
 @pytest.mark.everywhere
-def test_without_the_shim(fresh, available, serve):
+def test_without_the_shim(changeable, available, serve):
     """What was decided is written, so plain pip works; not if another installer wrote markers."""
     index = serve(app_index())
-    fresh.pip("install", "-i", index.url, "app", env=CUDA_12_8)
-    recorded(fresh)
+    changeable.pip("install", "-i", index.url, "app", env=CUDA_12_8)
+    recorded(changeable)
 
     def plain(command):
         words = command.split()
         url = ("-i", index.url) if words[0] == "install" else ()
-        return Environment(fresh.path).pip(*words, *url, env={"PEP_VARIANTS_SHIM": "0"})
+        return Environment(changeable.path).pip(*words, *url, env={"PEP_VARIANTS_SHIM": "0"})
 
     assert plain("uninstall -y pep-variants-shim pip-variants").code == 0
     show = plain("show app")
@@ -116,7 +116,7 @@ def test_without_the_shim(fresh, available, serve):
     for command in ("check", "install -U always", "install app", "list --not-required", "inspect"):
         done = plain(command)
         assert (done.code, "WARNING" in done.text) == (0, False), done
-    as_published(fresh, index)
+    as_published(changeable, index)
     old = available.pip.startswith("24.0")
     for command, (code, old_code, text) in WITHOUT_SHIM.items():
         done = plain(command)

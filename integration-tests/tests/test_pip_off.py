@@ -111,30 +111,30 @@ def test_older_pip(environments, available, index, tmp_path):
         ("select_backend", "select_backend"),
     ],
 )
-def test_pip_that_has_changed(available, fresh, index, name, lacks):
+def test_pip_that_has_changed(available, changeable, index, name, lacks):
     """One line, and it is as if there were no shim; what was asked for is an error."""
-    for path in (fresh.site_packages / "pip" / "_internal").rglob("*.py"):
+    for path in (changeable.site_packages / "pip" / "_internal").rglob("*.py"):
         text = path.read_text("utf-8")
         path.write_text(re.sub(rf"\b{name}\b", "renamed", text), "utf-8")
-    done = dry_run(fresh, index, "app")
+    done = dry_run(changeable, index, "app")
     installs(done, *PLAIN)
     assert done.err.startswith(f"pep-variants-shim: pip {available.pip} is not supported (")
     assert lacks in done.err
     assert done.err.endswith(
-        f"): {IGNORED}; to get versions that go together: {fresh.python} -m pip install --upgrade "
-        f'pep-variants-shim "pip<={PIPS[-1]}"\n'
+        f"): {IGNORED}; to get versions that go together: {changeable.python} -m pip install "
+        f'--upgrade pep-variants-shim "pip<={PIPS[-1]}"\n'
     )
-    done = dry_run(fresh, index, "--variant", "app=null", "app")
+    done = dry_run(changeable, index, "--variant", "app=null", "app")
     assert done.code != 0
     if "no such option: --variant" not in done.err:
         refused = "ERROR: --variant has no effect: pip "
         assert done.err.splitlines()[-1].startswith(refused), done
         assert "PEP_VARIANTS_SHIM=0" in done.err
-        done = dry_run(fresh, index, "app", VARIANTS_VARIANT="app=null")
+        done = dry_run(changeable, index, "app", VARIANTS_VARIANT="app=null")
         assert done.code == 1, done
         assert "ERROR: VARIANTS_VARIANT has no effect: pip " in done.err
     # Others say nothing, and do what they did.
-    assert fresh.pip("list", "--exclude", "pep-variants-shim").err == ""
+    assert changeable.pip("list", "--exclude", "pep-variants-shim").err == ""
 
 
 # By faults.
@@ -149,41 +149,41 @@ def test_pip_that_has_changed(available, fresh, index, name, lacks):
         ("_vendor", "pip "),
     ],
 )
-def test_damaged_installation(fresh, index, file, said):
+def test_damaged_installation(changeable, index, file, said):
     """Variants are lost, pip is not, and can remove it."""
-    path = fresh.site_packages / "pep_variants_shim" / file
+    path = changeable.site_packages / "pep_variants_shim" / file
     if path.is_dir():
         shutil.rmtree(path)
     else:
         path.write_text("1 +")
-    done = dry_run(fresh, index, "app")
+    done = dry_run(changeable, index, "app")
     installs(done, *PLAIN)
     assert done.err.count("\n") == 1
     assert done.err.startswith(f"pep-variants-shim: {said}"), done
     assert IGNORED in done.err
-    done = dry_run(fresh, index, "--variant", "app=null", "app")
+    done = dry_run(changeable, index, "--variant", "app=null", "app")
     assert done.code != 0
     if "ordering" in file:
         assert done.err.startswith("ERROR: Internal error in pep-variants-shim: SyntaxError"), done
         assert done.err.count("\n") == 1
-    assert fresh.pip("uninstall", "-y", "pep-variants-shim").code == 0
+    assert changeable.pip("uninstall", "-y", "pep-variants-shim").code == 0
 
 
 @pytest.mark.parametrize(
     ("file", "name"),
     [("_candidates.py", "check"), ("_vendor/resolvelib_variants/provider.py", "find_matches")],
 )
-def test_fault_in_the_middle(fresh, index, tmp_path, file, name):
+def test_fault_in_the_middle(changeable, index, tmp_path, file, name):
     """pip resolves again, without variants; what was asked for by name or hash is an error."""
-    fail_in_shim(fresh, file, name)
-    done = dry_run(fresh, index, "app")
+    fail_in_shim(changeable, file, name)
+    done = dry_run(changeable, index, "app")
     installs(done, *PLAIN)
     (line,) = done.err.splitlines()
     assert line.startswith("pep-variants-shim: RuntimeError: injected ("), done
     assert re.search(rf" \(\w+(\.\w+)+:\w+:\d+\): {IGNORED} in this run\. Please report", line)
     assert "PEP_VARIANTS_SHIM=0" in line
-    assert dry_run(fresh, index, "app", **OFF).err == ""
-    before = versions(fresh)
+    assert dry_run(changeable, index, "app", **OFF).err == ""
+    before = versions(changeable)
     data = index.files["app"]["app-1.0-py3-none-any-cu128.whl"]
     requirements = tmp_path / "requirements.txt"
     requirements.write_text(f"app==1.0 --hash=sha256:{hashlib.sha256(data).hexdigest()}\n")
@@ -192,37 +192,37 @@ def test_fault_in_the_middle(fresh, index, tmp_path, file, name):
         f"--no-deps -r {requirements}": f"{IGNORED} in this run",
     }
     for wanted, said in [*errors.items()][: 2 if name == "check" else 1]:
-        done = fresh.pip("install", "-i", index.url, *wanted.split(), env=CUDA_12_8)
+        done = changeable.pip("install", "-i", index.url, *wanted.split(), env=CUDA_12_8)
         assert done.code == 1, done
         assert said in done.err
         assert "Traceback" not in done.text
-        assert versions(fresh) == before
+        assert versions(changeable) == before
 
 
-def test_fault_that_no_function_of_ours_handles(fresh, index):
+def test_fault_that_no_function_of_ours_handles(changeable, index):
     """pip compares a version of the shim: the command runs again, without variants."""
     index.add_wheel(Wheel("app", "0.9"))
-    assert fresh.pip("install", "-i", index.url, "app==0.9").code == 0
+    assert changeable.pip("install", "-i", index.url, "app==0.9").code == 0
     for name in ("__le__", "__hash__"):  # pip needs the second one before the first
-        fail_in_shim(fresh, "_links.py", name)
-        done = dry_run(fresh, index, "--upgrade", "app")
+        fail_in_shim(changeable, "_links.py", name)
+        done = dry_run(changeable, index, "--upgrade", "app")
         installs(done, "always-1.0", "app-1.0")
         (line,) = done.err.splitlines()
         assert line.startswith("pep-variants-shim: RuntimeError: injected ("), done
         assert f":{name}:" in line, done
 
 
-def test_fault_too_late(fresh, serve):
+def test_fault_too_late(changeable, serve):
     """The wheel is fetched after pip has resolved by its metadata file: an error, in time."""
-    fail_in_shim(fresh, "_candidates.py", "check")
+    fail_in_shim(changeable, "_candidates.py", "check")
     index = serve(app_index(metadata_file=True, plain=True))
-    before = versions(fresh)
-    done = fresh.pip("install", "-i", index.url, "app", env=CUDA_12_8)
+    before = versions(changeable)
+    done = changeable.pip("install", "-i", index.url, "app", env=CUDA_12_8)
     if "RuntimeError" not in done.text:
         pytest.skip("this pip does not resolve by metadata files")
     assert "Traceback" not in done.text
     assert "PEP_VARIANTS_SHIM=0" in done.err
     if done.code:
-        assert versions(fresh) == before
-        done = fresh.pip("install", "-i", index.url, "app", env={**CUDA_12_8, **OFF})
+        assert versions(changeable) == before
+        done = changeable.pip("install", "-i", index.url, "app", env={**CUDA_12_8, **OFF})
     assert "Successfully installed always-1.0 app-1.0\n" in done.out, done

@@ -513,8 +513,18 @@ def catalogue(reader: Reader) -> Prepared:
 
 
 @page("packages/variants-cli/README.md", use="variants")
+@page("docs/reference/commands/variants.md", use="variants")
+@page("docs/reference/commands/variants-proxy.md", use="variants")
 def first_page_of_variants(reader: Reader) -> Prepared:
     with with_builds(reader, builds_of(torch=("2.10.0", "2.14.0"))):
+        yield {}
+
+
+@page("docs/reference/commands/uv-variants.md", use="uv variants")
+def reference_of_uv(reader: Reader) -> Prepared:
+    reader.activate(reader.environments.plain(PYTHON, PIPS[-1]).copied(reader.home / "env"))
+    reader.environ |= {"VIRTUAL_ENV": str(reader.home / "env"), "VARIANTS_PLATFORM": "h100-zen4"}
+    with with_builds(reader):
         yield {}
 
 

@@ -34,6 +34,7 @@ def index(serve: Serve) -> Index:
 def test_what_needs_no_index_is_uvs_own(machine: Machine) -> None:
     for arguments in (
         ("cache", "dir"),
+        ("generate-shell-completion", "bash"),
         ("pip", "install", "--help"),
         ("pip", "list", "--python", PYTHON),
         ("no-such-command",),

@@ -88,13 +88,25 @@ def test_the_versions(tmp_path, entry, name, option):
         ("main_uvx", ["--help"], "tool uvx --help"),
         ("main_uvx", [], "tool uvx"),
         ("main_uvx", ["version"], "tool run version"),
+        ("main_uvx", ["--generate-shell-completion", "zsh"],
+         "tool uvx --generate-shell-completion zsh"),
         ("main", ["version"], "version"),
+        ("main", ["generate-shell-completion", "zsh"], "generate-shell-completion zsh"),
     ],
-)
+)  # fmt: skip
 def test_what_is_handed_to_uv(tmp_path, entry, given, uv):
     _, out, _ = outcome(tmp_path, 'echo "uv: $*"', entry, *given)
     assert out.splitlines()[-1] == f"uv: {uv}", out
     assert ("-V, --version" in out) == (given == ["--help"])
+
+
+@posix
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("docter", "doctor"), ("catalogue", "catalog"), ("nonsense", "")]
+)
+def test_a_mistyped_command(tmp_path, typed, meant):
+    said = f"uv-variants: did you mean '{meant}'?\n" if meant else ""
+    assert outcome(tmp_path, "exit 2", "main", typed) == (2, "", said)
 
 
 def test_folders_of_pythonpath_are_for_what_uv_runs(tmp_path):

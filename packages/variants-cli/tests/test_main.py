@@ -38,6 +38,23 @@ def test_a_machine_is_the_same_option_everywhere(variants, option):
         assert f"{option} MACHINE" in variants(command, "--help").out.replace(",", " MACHINE")
 
 
+def test_no_color(variants, monkeypatch):
+    monkeypatch.setattr("click.utils.should_strip_ansi", lambda *_: False)  # as on a terminal
+    assert variants("doctr").err.startswith("\x1b[31merror:\x1b[0m ")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert variants("doctr").err.startswith("error: ")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(variants, monkeypatch, shell):
+    monkeypatch.setenv("_VARIANTS_COMPLETE", f"{shell}_source")
+    assert f"_VARIANTS_COMPLETE={shell}_complete" in variants().out
+    monkeypatch.setenv("_VARIANTS_COMPLETE", f"{shell}_complete")
+    monkeypatch.setenv("COMP_WORDS", "variants doct")
+    monkeypatch.setenv("COMP_CWORD", "doct" if shell == "fish" else "1")
+    assert "doctor" in variants().out
+
+
 def test_version(variants):
     assert variants("--version").out.startswith("variants ")
     assert variants("-V").out == variants("--version").out

@@ -52,6 +52,15 @@ def run(folder, *arguments, **variables):
     return found
 
 
+def test_habits_of_commands(tmp_path):
+    assert "Did you mean 'serve'?" in run(tmp_path, "serv").stderr
+    assert run(tmp_path, "-V").stdout == run(tmp_path, "--version").stdout != ""
+    code = "from variants_proxy._commands.cli import main; main()"
+    variables = environ(tmp_path, _VARIANTS_PROXY_COMPLETE="zsh_source")
+    script = subprocess.check_output([sys.executable, "-c", code], env=variables, text=True)
+    assert "_VARIANTS_PROXY_COMPLETE=zsh_complete" in script
+
+
 @contextmanager
 def serving(folder, *arguments, before="", **variables):
     """Run the proxy in a process, after some code; yield its URL and the process."""

@@ -18,7 +18,7 @@ from pep_variants.errors import (
 
 from ._command_line import Scope, is_frozen_sync, parse, scope_of
 from ._errors import USER_ERRORS
-from ._own_options import OWN_COMMANDS, print_help, read_options
+from ._own_options import OWN_COMMANDS, meant_command, print_help, read_options
 from ._uv_process import Check
 from ._uv_program import become_uv, find_uv
 from ._uv_version import print_version
@@ -52,6 +52,8 @@ def run_command(arguments: Sequence[str], *, is_uvx: bool) -> int:
     uv = find_uv(os.environ)
     invocation = parse(rest)
     scope = scope_of(invocation)
+    if meant := meant_command("".join(invocation.command[:1])):
+        print(f"uv-variants: did you mean '{meant}'?", file=sys.stderr)  # before uv's own error
     if invocation.command[:1] == ("cache",):
         from ._cache_command import run_cache_command
 

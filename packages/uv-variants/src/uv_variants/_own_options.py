@@ -83,6 +83,11 @@ def _without_value(name: str) -> Exception:
     return PreferenceError(f"--{name} needs a value")
 
 
+def meant_command(word: str) -> str | None:
+    """Return our command that *word*, which uv does not know either, is most like."""
+    return next(iter(get_close_matches(word[:80], OWN_COMMANDS, 1, 0.75)), None)
+
+
 def option_rows(program: str) -> list[tuple[str, str]]:
     """Return our options, each with its help."""
     rows = [(f"--{each.name} {each.metavar}".strip(), each.help) for each in OPTIONS]

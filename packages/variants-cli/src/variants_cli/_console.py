@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -29,6 +30,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def coloured(text: str, colour: str) -> str:
+    """Return *text* for a terminal; as it is where the user wants no colours (no-color.org)."""
+    return text if os.environ.get("NO_COLOR") else click.style(text, fg=colour)
+
+
 def note(text: str) -> None:
     """Tell the user something on stderr that changes nothing about success."""
     click.echo(f"note: {one_line(text)}", err=True)
@@ -36,12 +42,12 @@ def note(text: str) -> None:
 
 def warn(text: str) -> None:
     """Tell the user on stderr of something that is probably not what they want."""
-    click.echo(f"{click.style('warning:', fg='yellow')} {one_line(text)}", err=True)
+    click.echo(f"{coloured('warning:', 'yellow')} {one_line(text)}", err=True)
 
 
 def fail(text: str) -> None:
     """Tell the user on stderr what went wrong."""
-    click.echo(f"{click.style('error:', fg='red')} {one_line(text)}", err=True)
+    click.echo(f"{coloured('error:', 'red')} {one_line(text)}", err=True)
 
 
 def print_json(value: Any) -> None:  # noqa: ANN401

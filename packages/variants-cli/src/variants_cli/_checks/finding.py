@@ -9,7 +9,7 @@ import click
 
 from variants_catalog.catalogs import Finding
 
-from .._console import counted, one_line, print_json, warn
+from .._console import coloured, counted, one_line, print_json, warn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -185,6 +185,6 @@ def report(
 
 def _show(finding: Finding) -> None:
     place = ": ".join(part for part in (finding.file, finding.place) if part)
-    severity = click.style(finding.severity, fg="red" if finding.severity == ERROR else "yellow")
+    severity = coloured(finding.severity, "red" if finding.severity == ERROR else "yellow")
     click.echo(f"{one_line(place)}: {severity}: {one_line(finding.message)} [{finding.code}]")
     click.echo(f"    {one_line(finding.remedy)}")

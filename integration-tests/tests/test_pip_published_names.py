@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import threading
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import tomli
@@ -99,6 +101,22 @@ def test_a_life(fresh, options):
     fresh.pip("uninstall", "-y", *owned(fresh))
     assert owned(fresh) == {}
     assert not module.exists()
+
+
+@pytest.mark.everywhere
+def test_pages_are_asked_for_at_the_same_time(patched, index, catalog):
+    """Each is answered when both are asked for, and neither is asked for again."""
+    pages = [f"/simple/cupy-cuda{number}x/" for number in ("12", "13")]
+    both = threading.Barrier(len(pages), timeout=30)
+
+    def answered(path, headers):
+        both.wait()
+        return index._found(path, headers)
+
+    index.resources |= {path: partial(answered, path) for path in pages}
+    done = dry_run(patched, index, *catalog, "cupy", **CUDA_12)
+    installs(done, "cupy-14.2.0-cuda12")
+    assert [index.requests.count(path) for path in pages] == [1, 1]
 
 
 @pytest.mark.everywhere

@@ -382,7 +382,7 @@ class SessionCatalog:
     ) -> list[Any]:
         from variants_catalog.listings import PlaceReader
 
-        from ._fetching import read_pages, time_limit
+        from ._fetching import read_pages, side_by_side, time_limit
         from ._reporter import VERBOSE
 
         finder = self._finder
@@ -391,7 +391,8 @@ class SessionCatalog:
         reader: PlaceReader[Any] = PlaceReader(entry)
         network = finder._link_collector.session
         urls = [page.url for page in reader.pages]
-        pages, problems, missing = read_pages(network, urls, time_limit(network.timeout))
+        seconds = time_limit(network.timeout)
+        pages, problems, missing = read_pages(network, urls, seconds)
         for page in reader.pages:
             if page.url in problems:
                 reader.fail(page, problems[page.url], missing=page.url in missing)
@@ -403,6 +404,8 @@ class SessionCatalog:
             # pip's candidate of a link, None for one that pip does not take.
             taken = [finder.get_install_candidate(evaluator, link) for link in links]
             reader.answer(page, map(_listed, links, taken))
+        if len(entry.targets) > 1:  # pip's finder keeps what it found of each
+            side_by_side(listed, entry.targets, seconds)
         targets = {name: self._own(name, listed(name)) for name in entry.targets}
         found = reader.files(self._own(entry.name, own), targets)
         self._unavailable += reader.unavailable

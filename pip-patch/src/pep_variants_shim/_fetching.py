@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -145,16 +145,14 @@ def read_pages(
     problems: dict[str, str] = {}
     missing: set[str] = set()
 
-    slots = threading.Semaphore(_CONNECTIONS)
     session: Any = SimpleNamespace(
         get=partial(network.get, hooks=_HOOKS), head=partial(network.head, hooks=_HOOKS)
     )
 
     def read(url: str) -> None:
         try:
-            with slots:
-                response = _get_simple_response(url, session=session)
-                pages[url] = list(parse_links(_make_index_content(response)))
+            response = _get_simple_response(url, session=session)
+            pages[url] = list(parse_links(_make_index_content(response)))
         except Exception as error:  # of a place: others are read all the same
             logger.debug("The page %s cannot be read", url, exc_info=True)
             problems[url] = reason(error)
@@ -163,24 +161,38 @@ def read_pages(
 
     # pip warns of the others itself.
     secure = [url for url in urls if network.is_secure_origin(Link(url))]
-    end = time.monotonic() + seconds
     with impatient(network, retries=_RETRIES):  # in threads: only one could ask for a password
-        threads = []
-        for url in secure:
-            # Those that take too long are abandoned, and do not keep the process from ending.
-            thread = threading.Thread(target=read, args=(url,), name="pep-variants", daemon=True)
-            try:
-                thread.start()
-            except RuntimeError:  # the limit of a container, WebAssembly
-                read(url)
-            else:
-                threads.append(thread)
-        for thread in threads:
-            thread.join(max(0, end - time.monotonic()))
+        side_by_side(read, secure, seconds)
         pages = dict(pages)
     late = f"no answer within {seconds:g} s"
     problems = {url: problems.get(url, late) for url in secure if url not in pages}
     return pages, problems, missing
+
+
+def side_by_side(read: Callable[[str], object], names: Iterable[str], seconds: float) -> None:
+    """Call *read* with each of *names* at the same time, and wait for them for *seconds*.
+
+    Those that take too long are abandoned, and do not keep the process from ending; errors are
+    lost.
+    """
+    slots = threading.Semaphore(_CONNECTIONS)
+
+    def run(name: str) -> None:
+        with slots, suppress(Exception):
+            read(name)
+
+    end = time.monotonic() + seconds
+    threads = []
+    for name in names:
+        thread = threading.Thread(target=run, args=(name,), name="pep-variants", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # the limit of a container, WebAssembly
+            run(name)
+        else:
+            threads.append(thread)
+    for thread in threads:
+        thread.join(max(0, end - time.monotonic()))
 
 
 def fetch_catalog(network: Any, url: str) -> bytes:

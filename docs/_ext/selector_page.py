@@ -40,10 +40,10 @@ class Told(NamedTuple):
     line: str
 
     @classmethod
-    def of(cls, answer: Mapping[str, Any]) -> Told:
-        """Take from *answer* what a table says."""
+    def of(cls, answer: Mapping[str, Any], ours: Mapping[str, str]) -> Told:
+        """Take from *answer*, and *ours*, the lines of the project with us, what a table says."""
         builds = (f"{each['release']}-{each['build']}" for each in answer.get("chosen", ()))
-        lines = {**answer.get("with", {}), **answer.get("without", {})}
+        lines = {**(ours if "ask" in answer else {}), **answer.get("without", {})}
         return cls("-".join(builds) or "none", answer["title"], lines.get("pip", ""))
 
 
@@ -91,13 +91,15 @@ def names(gpus: Iterable[str]) -> str:
     return "; ".join(", ".join(members).replace(f", {maker} ", ", ") for maker, members in makers)
 
 
-def rows(data: Answers, project: str, system: str) -> list[Row]:
+def rows(data: Answers, project: Mapping[str, Any], system: str) -> list[Row]:
     """Return the rows of the table of a project on a system; what reads the same is one."""
-    told = [Told.of(answer) for answer in data["answers"]]
+    told = [Told.of(answer, project["with"]) for answer in data["answers"]]
     gpus = [gpu for gpu in data["gpus"] if system in gpu["systems"]]
     known = {gpu["systems"][system]: gpu["drivers"].get(system) for gpu in gpus}
     drivers: dict[tuple[Told, str, str], list[str]] = {}
-    for key, number in zip(data["machines"][system], data["choices"][project][system], strict=True):
+    for key, number in zip(
+        data["machines"][system], data["choices"][project["id"]][system], strict=True
+    ):
         facts, _, driver = key.partition("/")
         if not driver and known[facts]:
             continue  # of somebody who does not know it
@@ -119,7 +121,7 @@ def rows(data: Answers, project: str, system: str) -> list[Row]:
     anchors = Counter[str]()
     found: list[Row] = []
     for (each, text, pythons), members in together.items():
-        anchor = nodes.make_id(f"{project}-{system}-{each.builds}")
+        anchor = nodes.make_id(f"{project['id']}-{system}-{each.builds}")
         anchors[anchor] += 1
         number = f"-{anchors[anchor]}" if anchors[anchor] > 1 else ""
         titles = names(gpu["title"] for gpu in gpus if gpu["systems"][system] in members)
@@ -133,6 +135,7 @@ def html(data: Answers, static: str) -> str:
     return environment.get_template("selector.html").render(
         static=static,
         data=DATA,
+        date=data["record"]["date"],
         version=f"{zlib.crc32(script(data).encode()):08x}",
         projects=[
             (group, [*members])
@@ -149,7 +152,7 @@ def html(data: Answers, static: str) -> str:
                 "systems": [
                     (system["title"], found)
                     for system in data["systems"]
-                    if (found := rows(data, project["id"], system["id"]))
+                    if (found := rows(data, project, system["id"]))
                 ],
             }
             for project in data["projects"]
@@ -162,6 +165,7 @@ class Selector(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return them as HTML."""
+        self.env.metadata[self.env.docname][DATA] = "used"
         static = "../" * self.env.docname.count("/") + "_static/"
         return [
             nodes.raw("", html(answers_of(self.config.selector_answers), static), format="html")
@@ -170,7 +174,8 @@ class Selector(SphinxDirective):
 
 def write_script(app: Sphinx, error: Exception | None) -> None:
     """Write the answers beside the other files of the site."""
-    if error is None and app.builder.format == "html" and app.config.selector_answers:
+    is_used = any(DATA in each for each in app.env.metadata.values())
+    if error is None and is_used and app.builder.format == "html":
         text = script(answers_of(app.config.selector_answers))
         (Path(app.outdir) / "_static" / DATA).write_text(text, "utf-8")
 

@@ -110,11 +110,12 @@
       ...line.split(/(\s+)/).map((word) => (word.trim() ? make("span", word) : word)),
     );
 
-  function fact(each) {
-    const item = make("li", each.text);
-    const source = each.measured ? `measured: ${each.measured}` : "as the page says";
-    item.append(make("small", ` ${source}${each.date ? `, ${each.date}` : ""} `));
-    if (each.page?.startsWith("https://")) item.append(make("a", "page", { href: each.page }));
+  function fact({ text, measured, page, date }) {
+    const source = make("small", measured ? ` measured: ${measured}, ` : " not measured: ");
+    if (page?.startsWith("https://")) source.append(make("a", "its page", { href: page }));
+    source.append(date ? `, ${date}` : "");
+    const item = make("li", text);
+    item.append(source);
     return item;
   }
 
@@ -123,18 +124,22 @@
     show(part("title"), found.title);
     for (const name of ["why", "not_newer", "warning", "again"]) show(part(name), found[name]);
     part("again").parentElement.hidden = !found.again;
-    for (const way of ["with", "without"]) {
-      const line = found[way]?.[installer];
+    const project = data.projects.find(({ id }) => id === form.elements.project.value);
+    const ours = found.chosen || found.ask ? project : {};
+    const lines = { with: [ours.with, ours.with_why], without: [found.without, found.without_why] };
+    for (const [way, [texts, reasons]] of Object.entries(lines)) {
+      const line = texts?.[installer];
+      const reason = reasons?.[installer];
       write(part(way), line || "");
       part(way).parentElement.hidden = !line;
-      show(part(`${way}_why`), line ? "" : found[`${way}_why`]?.[installer]);
-      answer.querySelector(`[data-block=${way}]`).hidden = !line && part(`${way}_why`).hidden;
+      show(part(`${way}_why`), !line && reason && `There is no such line: ${reason}.`);
+      answer.querySelector(`[data-block=${way}]`).hidden = !line && !reason;
     }
     write(part("check"), found.check || "");
     part("check").closest("div[data-block]").hidden = !found.check;
     part("supposed").hidden = !found.supposed;
     show(part("expect"), found.expect && `It prints: ${found.expect}`);
-    part("facts").replaceChildren(...(found.facts || []).map(fact));
+    part("facts").replaceChildren(...(found.facts || []).map((number) => fact(data.facts[number])));
     part("facts").parentElement.hidden = !found.facts?.length;
   }
 

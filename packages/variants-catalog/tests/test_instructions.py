@@ -84,3 +84,11 @@ def test_lines_with_the_catalogue():
     )
     assert lines["poetry"].text.endswith("poetry add torch torchvision")
     assert lines["pixi"].why
+
+
+def test_a_mirror_has_a_short_name():
+    at = [Source("torch", "2.14.0", "cu126", place="http://mirror/whl/cu126")]
+    assert (
+        "source add --priority=explicit mirror-cu126 http://mirror/"
+        in plain_lines(at)["poetry"].text
+    )

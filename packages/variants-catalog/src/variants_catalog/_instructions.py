@@ -62,7 +62,7 @@ class Source:
     def index_name(self) -> str:
         """Name for its index in a file, such as ``pytorch-cu126``."""
         parts = urlsplit(self.place)
-        host = (parts.hostname or "").split(".")[-2]
+        host = (parts.hostname or "").split(".")[-2:][0]
         last = re.sub(r"[^a-z0-9.]+", "-", parts.path.lower().strip("/").rpartition("/")[2])
         return f"{host}-{last.removesuffix('.html')}"
 

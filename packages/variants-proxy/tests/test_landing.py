@@ -3,19 +3,25 @@
 import base64
 import hashlib
 import re
+from dataclasses import replace
+from html import unescape
 
 import httpx
 import pytest
 from markupsafe import escape
-from publishers import LINUX, TORCH, publish
+from publishers import ARM, LINUX, TORCH, WINDOWS, publish
 from test_cli import serving
 from upstream_server import wheel
 from worlds import KEY
 
+from pep_variants.machines import load_machine
 from support.index import Answer
+from variants_proxy._choice.offers import version_in
 from variants_proxy._index_urls import keyed_url
 from variants_proxy._server.landing import INSTALLERS, POLICY, Address
+from variants_proxy._server.questions import GPUS, named_gpus, read_question
 from variants_proxy.settings import Upstream
+from variants_proxy.urls import decode, encode
 
 TAGS = ("py3-none-manylinux_2_28_x86_64", "py3-none-win_amd64", "py3-none-manylinux_2_28_aarch64")
 
@@ -59,6 +65,9 @@ def test_without_a_question(start):
 
 def test_lines(proxy):
     for installer, (_, lines_of) in INSTALLERS.items():
+        if installer == "pixi":  # with which the proxy was never tried
+            assert "was ever tried" in asked(proxy, installer=installer, platform="h100-zen4").text
+            continue
         answer = asked(proxy, installer=installer, platform="h100-zen4")
         assert answer.status_code == 200
         for lines in lines_of(Address(proxy.url, "h100-zen4", "app")):
@@ -154,7 +163,7 @@ def test_a_publishers_build(upstream, start, tmp_path):
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ({}, "choose a platform, or paste what"),
+        ({}, "choose a GPU or a platform, or paste"),
         ({"platform": "h100"}, "did you mean h100-zen"),
         ({"platform": "nothing-like-it"}, "and 64 more"),
         ({"key": "2~nonsense"}, "is not a valid platform key"),
@@ -191,3 +200,108 @@ def test_a_host_that_a_shell_would_read(upstream, start):
         assert answer.status_code in (200, 400)
         assert "rm -rf" not in answer.text
         assert "$(" not in answer.text
+
+
+@pytest.fixture
+def torch(upstream, start, tmp_path):
+    """A proxy with builds of torch for CUDA 12.8, none of which the newest release has."""
+    for version in ("2.8.0", "2.9.0", "3.0"):
+        plain = f"torch-{version}-cp312-cp312-{LINUX}.whl"
+        upstream.add("torch", plain, wheel(plain))
+        publish(upstream, "cpu", f"{version}+cpu", (LINUX, ARM, WINDOWS))
+    publish(upstream, "cu128", "2.9.0+cu128", (LINUX, ARM))
+    upstream.add_release("1.0")
+    first = TORCH.replace("documentation", "before-version = true\ndocumentation")
+    entry, own = tmp_path / "torch.toml", "https://builds.example"
+    entry.write_text(first.replace("URL", own))
+    mirrors = {own: upstream.root.replace("://", "://u:secret@")}
+    return start(upstream, catalog=str(entry), catalog_mirrors=mirrors, allow_missing_sources=True)
+
+
+def said(answer):
+    """Return the text of a page."""
+    return " ".join(unescape(re.sub("<[^>]+>", " ", answer.text.partition("</style>")[2])).split())
+
+
+def test_a_gpu_and_its_driver(torch):
+    answer = asked(torch, "torch", gpu="rtx 4090", driver="570", system="linux", python="3.12")
+    text = said(answer)
+    for words in (
+        "NVIDIA RTX 4090, driver 570 (CUDA 12.8) gets torch 2.9.0 : build cuda12.8",
+        "Using torch 2.9.0 (cuda12.8), the newest release with a build for this GPU, not 3.0, ",
+        "pip install torch==2.9.0+cu128 --extra-index-url http://127.0.0.1:",
+        'python -c "from importlib.metadata import version; print(version(\'torch\'))"',
+        "prints 2.9.0+cu128",
+        "For: CUDA driver 12.8 or newer (as the publisher's page says, not measured).",
+    ):  # fmt: skip
+        assert words in text
+    assert "secret" not in answer.text
+    assert "the newest that this GPU can have" not in text
+    # The key in the line has all of it: an installer gets what the page says.
+    (key,) = set(re.findall(r"http://(2~[^:]+):v@", answer.text))
+    machine = decode(key)
+    assert (machine.name, machine.target) == ("cuda=12.8,sm=8.9", "linux-x86_64")
+    assert machine.python == "3.12"
+    files = torch.page("torch", key)["files"]
+    newest = max(version_in(file["filename"]) for file in files if "yanked" not in file)
+    assert str(newest) == "2.9.0+cu128"
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ({"gpu": "4090"}, "This is for driver 595 (CUDA 13.2), the newest that this GPU can have."),
+        ({"gpu": "4090"}, "nvidia-smi --query-gpu=name,driver_version --format=csv shows yours"),
+        ({"gpu": "No GPU"}, "No GPU gets torch 3.0 : build null Lines for pip"),
+        ({"gpu": "none", "system": "linux-aarch64"}, "No GPU gets torch 3.0 : build null"),
+        ({"gpu": "rtx-5090", "system": "windows", "driver": "580"}, "NVIDIA RTX 5090, driver 580 "),
+        ({"gpu": "l4", "project": "torch+app"}, "What this machine gets: app 1.0"),
+        ({"gpu": "780m"}, "torch 3.0 : build null Lines"),  # nothing is for GPUs of AMD
+        ({"gpu": "V100", "driver": "450"}, "build null, which runs on the CPU: no build for this"),
+        ({"gpu": "gh200", "installer": "uv"}, "uv pip install torch==2.9.0+cu128 --index http://"),
+        ({"gpu": "gh200", "installer": "pdm"}, "pip, as the publisher has it today"),
+        ({"gpu": "gh200", "project": "torch, app"}, "None: the builds of app are variants of its"),
+        ({"gpu": "gh200", "project": "torch app"}, "What this machine gets: app 1.0"),
+        ({"gpu": "l4", "installer": "pip-tools", "project": "torch x"}, "no index has the project"),
+    ],
+)
+def test_gpus_by_name(torch, query, words):
+    answer = asked(torch, **{"project": "torch", **query})
+    assert words in said(answer)
+    assert answer.status_code == (404 if "no index" in words else 200)
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ({"gpu": "H100 SXM"}, "did you mean NVIDIA H100?"),
+        ({"gpu": "GTX 10"}, "choose a platform, or paste a key"),
+        ({"gpu": "rtx"}, "did you mean NVIDIA RTX 2060, "),
+        ({"gpu": "V100", "driver": "590"}, "NVIDIA V100 has one of 450 to 580, not '590'"),
+        ({"gpu": "Arc B580", "driver": "590"}, "Intel Arc B580 has none of these drivers"),
+        ({"gpu": "Apple M2", "system": "win"}, "Apple M2 is not known with Windows"),
+        ({"gpu": "<b>"}, "no GPU is known as '<b>'"),
+        ({"gpu": "()"}, "no GPU is known as '()'"),
+    ],
+)
+def test_gpus_that_are_not_known(proxy, query, words):
+    answer = asked(proxy, **query)
+    assert answer.status_code == 404
+    assert words in said(answer)
+    assert "<b>" not in answer.text
+
+
+def test_every_gpu_has_an_answer(proxy):
+    """Each with its newest driver, and its oldest, on each of its systems."""
+    empty = read_question({})
+    for title, rows in GPUS.items():
+        assert named_gpus(title) == rows
+        for gpu in rows:
+            drivers = [driver.name for driver in gpu.known_drivers()] or [""]
+            for driver in (drivers[0], drivers[-1]):
+                machine = replace(empty, gpu=title, driver=driver).described().machine
+                assert load_machine(machine.name).namespaces
+                assert decode(encode(machine)) == machine
+    page = proxy.get("/").text
+    assert all(f'<option value="{escape(title)}">' in page for title in GPUS)
+    assert page.count("<optgroup") == 3

@@ -20,8 +20,9 @@ from .._service import Service
 from .._upstream.upstream_pages import normalized
 from ..errors import ANSWERED, NoKey, NoSuchFile, Refusal
 from ..settings import Settings, Upstream
-from .landing import POLICY, Landing, read_question
+from .landing import POLICY, Landing
 from .middleware import RequestMiddleware, key_of_user, unauthorized
+from .questions import read_question
 from .responses import Responses
 
 logger = logging.getLogger(__name__)
@@ -93,7 +94,6 @@ class Handlers:
 
     async def landing(self, request: Request) -> Response:
         """Return a page for people."""
-        # Imported here: programs never ask for it.
         page, error = await Landing(self._service).page(
             read_question(request.query_params),
             request.url.scheme,

@@ -13,27 +13,25 @@ import base64
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 from jinja2 import Environment, FileSystemLoader
-from packaging.version import Version
 
 from pep_variants import machines
 from pep_variants.errors import cut
-from variants_index import target as target_machines
+from variants_catalog.catalogs import plain_lines
 
-from .._choice.offers import ProjectView, version_in
-from .._choice.reports import ProjectReport, VersionReport
 from .._clients import Client
 from .._index_urls import bare_url, keyed_url
-from .._key import Machine, encode
+from .._key import encode
 from .._service import Service
 from .._upstream.upstream_pages import normalized
-from ..errors import ANSWERED, InvalidKey, NoSuchFile
+from ..errors import ANSWERED, NoSuchFile
+from .answers import Answer, answer
+from .questions import DRIVERS, GPUS, PYTHONS, SYSTEMS, Question, how_to_see
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -50,7 +48,7 @@ class Address:
     Attributes:
         base: URL of the proxy, without path and the last slash.
         key: platform key of the machine.
-        project: normalized name of a project to install.
+        project: normalized names of the projects to install, with spaces between them.
         token: whether the proxy wants a token.
     """
 
@@ -123,7 +121,7 @@ def _poetry(address: Address) -> list[Lines]:
 def _pip_tools(address: Address) -> list[Lines]:
     # As a variable: pip-compile writes its options into the lock file.
     return [
-        Lines("requirements.in", address.project),
+        Lines("requirements.in", address.project.replace(" ", "\n")),
         Lines(
             "shell",
             f"export PIP_INDEX_URL={address.url}\n"
@@ -154,12 +152,10 @@ INSTALLERS: dict[str, tuple[str, Callable[[Address], list[Lines]]]] = {
     "poetry": ("Poetry", _poetry),
     "pip-tools": ("pip-tools", _pip_tools),
     "pdm": ("PDM", _pdm),
+    "pixi": ("pixi", lambda _: []),
 }
-"""Name for people, and the lines, of each installer."""
+"""Name for people, and the lines, of each installer; none of one that was never tried."""
 
-
-SYSTEMS = {"": "any", "linux": "Linux", "win": "Windows", "macosx": "macOS"}
-"""Operating systems of the form, by the first part of `Machine.target`."""
 
 _HERE = Path(__file__).parent
 _STYLE = f"\n{(_HERE / 'landing.css').read_text('utf-8')}"
@@ -173,39 +169,6 @@ POLICY = (
 
 _LENGTH = 600
 _HOST = re.compile(r"[A-Za-z0-9.-]{1,253}(:[0-9]{1,5})?|\[[0-9a-fA-F:.]{2,45}\](:[0-9]{1,5})?")
-_KEY_IN_URL = re.compile(r"https?://(?:([^/:@]+)(?::[^/@]*)?@[^/]*/.*|[^/]*/p/([^/]+)/.*)")
-
-
-@dataclass(frozen=True)
-class Question:
-    """Fields of the form, as a person filled them in.
-
-    Attributes:
-        installer: one of `INSTALLERS`.
-        project: as typed.
-        platform: name of a platform of the proxy, empty for none.
-        key: platform key or URL as pasted, in place of *platform*.
-        system: one of `SYSTEMS`.
-    """
-
-    installer: str
-    project: str
-    platform: str
-    key: str
-    system: str
-
-
-def read_question(query: Mapping[str, str]) -> Question:
-    """Read the query of a request; what the form does not have is left out."""
-    installer = query.get("installer", "")
-    system = query.get("system", "")
-    return Question(
-        installer if installer in INSTALLERS else "pip",
-        query.get("project", "").strip()[:201],
-        query.get("platform", "")[:100],
-        query.get("key", "").strip()[:8192],
-        system if system in SYSTEMS else "",
-    )
 
 
 class Landing:
@@ -226,6 +189,8 @@ class Landing:
             token: whether clients have to send the proxy's token.
         """
         base = f"{scheme}://{host if _HOST.fullmatch(host) else 'HOST'}"
+        if asked.installer not in INSTALLERS:
+            asked = replace(asked, installer="pip")
         found: dict[str, Any] | None = None
         problem: Exception | None = None
         if asked.project:
@@ -241,6 +206,10 @@ class Landing:
                 installers={name: title for name, (title, _) in INSTALLERS.items()},
                 platforms=_platforms(settings.platforms),
                 systems=SYSTEMS,
+                gpus=GPUS,
+                drivers=DRIVERS,
+                pythons={each: each or "any" for each in PYTHONS},
+                how_to_see=[*how_to_see()],
                 indexes=[(item.name, bare_url(item.url)) for item in settings.upstreams],
                 base=base,
                 token=token,
@@ -253,36 +222,42 @@ class Landing:
         return await self._service.upstreams.compute(write), problem
 
     async def _found(self, asked: Question, base: str, *, token: bool) -> dict[str, Any]:
-        project = normalized(asked.project)
-        if project is None:
+        names = [normalized(name) for name in asked.projects]
+        if None in names:
             raise NoSuchFile(f"{asked.project[:80]!r} is not a valid project name")
-        key = self._key(asked)
+        projects = [*dict.fromkeys(filter(None, names))]
+        described = asked.described()
+        machine = described.machine
+        if machine.name and not machine.target:
+            client = self._service.clients.client(encode(machine))
+            machine = replace(machine, target=_target(client, asked.system))
+        key = encode(machine)
+        answers = [await self._answer(key, name, asked.system) for name in projects]
+        sources = [each.source for each in answers]
+        lacking = next((each.project for each in answers if each.source is None), "")
+        plain = plain_lines([each for each in sources if each is not None])
+        address = Address(base, key, " ".join(projects), token)
+        return {
+            "machine": described.title,
+            "warning": described.warning,
+            "answers": answers,
+            "lines": INSTALLERS[asked.installer][1](address),
+            "plain": None if lacking else plain.get(asked.installer) or plain["pip"],
+            "plain_by": asked.installer if asked.installer in plain else "pip",
+            "lacking": lacking,
+        }
+
+    async def _answer(self, key: str, project: str, system: str) -> Answer:
         client = self._service.clients.client(key)
         shown = await self._service.views.view(client, None, project)
         if shown is None:
             raise NoSuchFile(f"no index has the project {project}")
-        report = await self._service.report(shown)
-        address = Address(base, key, project, token)
-        found = await self._service.upstreams.compute(
-            lambda: _described(shown, report, _target(client, asked.system))
+        report = await self._service.report(shown, client.machine.python)
+        origin = self._service.upstreams.origin
+        machine = replace(client.machine, target=_target(client, system))
+        return await self._service.upstreams.compute(
+            lambda: answer(shown, report, machine, lambda file: origin(shown.upstream, file).url)
         )
-        return {**found, "project": project, "lines": INSTALLERS[asked.installer][1](address)}
-
-    def _key(self, asked: Question) -> str:
-        """Return the platform key for *asked*.
-
-        Raises:
-            InvalidKey: neither a platform nor a valid key was given.
-        """
-        if asked.key:
-            found = _KEY_IN_URL.fullmatch(asked.key)
-            return unquote(found[1] or found[2]) if found else asked.key
-        if not asked.platform:
-            raise InvalidKey(
-                "choose a platform, or paste what 'variants-proxy url' prints on the machine"
-            )
-        target = _target(self._service.clients.client(asked.platform), asked.system)
-        return encode(Machine(name=asked.platform, target=target))
 
 
 @cache
@@ -296,50 +271,10 @@ def _template() -> Template:
 
 def _target(client: Client, system: str) -> str:
     """Return operating system and processor: what the key says, or *system* with a fitting CPU."""
-    if client.machine.target or not system:
-        return client.machine.target
+    if client.machine.target or not system or "-" in system:
+        return client.machine.target or system
     is_arm = bool(client.machine.platform.support("aarch64").features)
     return f"{system}-{'aarch64' if is_arm else 'x86_64'}"
-
-
-def _described(shown: ProjectView, report: ProjectReport, target: str) -> dict[str, Any]:
-    """Return the values of the template: the newest version, and labels of others."""
-    names = (
-        [file.filename for file in shown.found.page.files]
-        if shown.choice is None
-        else [offer.filename for offer in shown.choice.offers]
-    )
-    there = {version for name in names if (version := version_in(name)) is not None}
-    newest = max(there, key=lambda version: (not version.is_prerelease, version), default=None)
-    decisions = {each.version: each for each in report.versions if each.has_variants}
-    if newest is not None and newest not in decisions:
-        newest = Version(newest.public)  # builds of the catalogue have a local version
-    decision = decisions.get(newest) if newest is not None else None
-    return {
-        "version": "" if newest is None else str(newest),
-        "decision": decision,
-        "chosen": _chosen(decision) if decision else "",
-        "files": []
-        if decision is None
-        else sorted(
-            (decision.published.get(name, name), label)
-            for name, label in decision.labels.items()
-            if target_machines.is_for_platform(name.removesuffix(".whl").rpartition("-")[2], target)
-        ),
-        "others": [
-            (str(version), _chosen(other))
-            for version, other in decisions.items()
-            if version != newest
-        ],
-        "catalog": report.catalog,
-    }
-
-
-def _chosen(decision: VersionReport) -> str:
-    """Return the choice of a version, in a few words."""
-    if decision.chosen is not None:
-        return f"Variant {decision.chosen.label}"
-    return "The wheel without a variant" if decision.labels else "Nothing fits"
 
 
 def _platforms(own: Mapping[str, Path | str]) -> dict[str, str]:

@@ -70,6 +70,28 @@ def test_projects_of_which_an_older_release_is_taken(document):
     assert first - family <= listed <= first
 
 
+def test_the_figures_of_the_first_pages():
+    """They are those of the comparison, and the README stays short."""
+    text = (ROOT / "docs/explanation/compared.md").read_text("utf-8")
+    row = re.search(
+        r"\| torch \((\d+) machines\) \|(?: 0 \+ 0 \|){3} (\d+) \+ (\d+) \| (\d+) ", text
+    )
+    assert row is not None
+    machines, uv, older, pip = row.groups()
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert f"Of {machines} machines, {pip} leave" in readme
+    assert f", {uv} with" in readme
+    assert len(readme.split()) <= 700
+    home = (ROOT / "docs/index.md").read_text("utf-8")
+    for said in (
+        f"[{machines} machines]",
+        f"- **{pip}** with",
+        f"- **{uv}** with",
+        f"on {older} more",
+    ):
+        assert said in home
+
+
 def entries_folder() -> Path:
     return ROOT / "packages" / "variants-catalog" / "src" / "variants_catalog" / "projects"
 

@@ -208,3 +208,34 @@ def test_amd(there: Reader) -> None:
     }
     on_machine(there, files, {})
     there.follow(Page(ROOT / "docs/how-to/amd.md"))
+
+
+OTHERS = [
+    ("amd", "gfx=gfx942", "linux", "2.13.0, ROCm 7.2"),
+    ("amd", "gfx=gfx1101", "linux", "2.13.0, ROCm 7.2"),
+    ("amd", "gfx=gfx1103", "linux", "2.13.0, ROCm 10.0"),
+    ("amd", "gfx=gfx1101", "windows", "2.13.0, ROCm 10.0"),
+    ("amd", "gfx=gfx906", "linux", "2.9.1, ROCm 6.3"),
+    ("windows", "gfx=gfx1103", "windows", "2.13.0, ROCm 10.0"),
+    ("windows", "cuda=12.0,sm=8.9", "windows", "2.14.0, CUDA 12.6"),
+    ("windows", "cuda=13.0,sm=6.1", "windows", "2.14.0, CUDA 12.6"),
+    ("windows", "cuda=12.9,sm=12.0", "windows", "2.11.0, CUDA 12.8"),
+]
+"""Pages, machines, and what the table of the page has for these."""
+
+
+@pytest.mark.parametrize(
+    "field", [("2.9.1", "2.11.0", "2.13.0", "2.14.0", "2.15.0")], indirect=True
+)
+@pytest.mark.usefixtures("field")
+def test_what_there_is(there: Reader) -> None:
+    """The tables of pages about machines that cannot be had."""
+    there.environ["VARIANTS_CATALOG"] = "default"
+    for page, facts, system, said in OTHERS:
+        release, name = said.lower().replace(" ", "").split(",")
+        options = f"--platform {facts},cpu=zen4 --python-platform {system}"
+        there.type_in(f"variants explain torch {options} > explained")
+        explained = (there.work / "explained").read_text("utf-8").split(None, 3)
+        assert explained[:2] == ["torch", release], (facts, system)
+        assert explained[2].startswith(name), (facts, system)
+        assert f" {said}" in (ROOT / f"docs/how-to/{page}.md").read_text("utf-8")

@@ -168,6 +168,14 @@ def test_a_place_fails(patched, index, places, catalog):
             f"WARNING: Cannot reach {places.root}: {reason}; choosing torch without its build "
             f"cuda12.8 (for a mirror: --variant-catalog-mirror {places.root}=URL)\n"
         ), done
+    # A host that failed is asked once for the page of the next project.
+    failing = [page("cu128", name) for name in ("torchvision", "torch")]
+    places.faults |= dict.fromkeys(failing, Answer(500))
+    places.requests.clear()
+    done = dry_run(patched, index, *catalog, "torchvision")
+    installs(done, *CUDA_126, "torchvision-0.9.0+cu126-cuda12.6")
+    assert "500 error responses; choosing torchvision, torch without its build" in done.err, done
+    assert [places.requests.count(path) for path in failing] == [3, 1]
     mirror = ("--variant-catalog-mirror", f"{places.root}=http://127.0.0.1:9")
     done = dry_run(patched, index, *catalog, *mirror, "torchvision")
     installs(done, PLAIN, "torchvision-0.9.0")

@@ -108,6 +108,30 @@ class TestResponses:
                 asking.fetch(f"{root}/b", limit=10)
             assert sent == []
 
+    def test_a_place_that_fails(self, server, session):
+        """It is asked again less often than an index, and once for its next page."""
+        url, asking = f"{server.root}/a", session(server.url)
+        server.resources["/b"] = Answer(body=b"body")
+        for is_place, count in ((False, 5), (True, 3), (True, 1), (False, 5)):
+            server.faults["/a"], before = Answer(500), len(server.requests)
+            with pytest.raises(Unreachable, match="HTTP status 500"):
+                asking.fetch(url, limit=10, is_place=is_place)
+            assert len(server.requests) - before == count
+        server.faults["/b"] = [Answer(500)]
+        with pytest.raises(Unreachable):
+            asking.fetch(f"{server.root}/b", limit=10, is_place=True)
+        # What it answers ends that.
+        for _ in range(2):
+            assert asking.fetch(f"{server.root}/b", limit=10, is_place=True).body == b"body"
+            server.faults["/b"] = [Answer(500)]
+
+    def test_what_a_place_lacks(self, server, session):
+        server.faults["/a"] = Answer(403)
+        asking = session(server.url, retries=0)
+        for is_place, kind in ((True, NotFound), (False, AccessDenied)):
+            with pytest.raises(kind, match="HTTP status 403"):
+                asking.fetch(f"{server.root}/a", limit=10, is_place=is_place)
+
     def test_file_urls(self, session, tmp_path):
         path = tmp_path / "a b.txt"
         path.write_bytes(b"body")

@@ -89,6 +89,7 @@ class SessionCatalog:
         self._found: dict[str, tuple[list[Any], list[Any]]] = {}
         self._hashed: set[str] = set()
         self._unavailable: list[Unavailable] = []
+        self._failed: set[str] = set()  # hosts of places
         self.lacking: list[str] = []
         self._asked: set[str] = set()
         # Names of wheels of the user's indexes that are variants, see `PlaceReader.builds`.
@@ -392,7 +393,7 @@ class SessionCatalog:
         network = finder._link_collector.session
         urls = [page.url for page in reader.pages]
         seconds = time_limit(network.timeout)
-        pages, problems, missing = read_pages(network, urls, seconds)
+        pages, problems, missing = read_pages(network, urls, seconds, self._failed)
         for page in reader.pages:
             if page.url in problems:
                 reader.fail(page, problems[page.url], missing=page.url in missing)

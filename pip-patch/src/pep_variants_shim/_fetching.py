@@ -117,14 +117,13 @@ _HOOKS = {"response": _only_http}
 _CONNECTIONS = 8
 """Pages that are read at the same time; a project may have thirty of them."""
 
-_RETRIES = 2
 _MISSING = (403, 404, 410)
 """Object storage answers 403 for what it lacks."""
 _REASON_LENGTH = 200
 
 
 def read_pages(
-    network: Any, urls: Sequence[str], seconds: float
+    network: Any, urls: Sequence[str], seconds: float, failed: set[str]
 ) -> tuple[dict[str, list[Any]], dict[str, str], set[str]]:
     """Return the links of the pages at *urls*, why a page has none, and those that are missing.
 
@@ -134,6 +133,7 @@ def read_pages(
         network: pip's network session.
         urls: of the pages.
         seconds: how long all of them may take.
+        failed: hosts whose pages failed in this command, asked once; those of this call are added.
     """
     from pip._internal.index.collector import (
         _get_simple_response,
@@ -161,11 +161,15 @@ def read_pages(
 
     # pip warns of the others itself.
     secure = [url for url in urls if network.is_secure_origin(Link(url))]
-    with impatient(network, retries=_RETRIES):  # in threads: only one could ask for a password
-        side_by_side(read, secure, seconds)
-        pages = dict(pages)
+    once = [url for url in secure if urlsplit(url).netloc in failed]
+    often = [url for url in secure if url not in once]
+    for retries, asked in ((limits.PLACE_RETRIES, often), (0, once)):
+        with impatient(network, retries=retries):  # in threads: only one could ask for a password
+            side_by_side(read, asked, seconds)
+    pages = dict(pages)
     late = f"no answer within {seconds:g} s"
     problems = {url: problems.get(url, late) for url in secure if url not in pages}
+    failed |= {urlsplit(url).netloc for url in problems.keys() - missing}
     return pages, problems, missing
 
 

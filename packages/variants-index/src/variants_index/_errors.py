@@ -5,10 +5,6 @@ Messages name the URL or file, without credentials, and say what to do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http import HTTPStatus
-
 from pep_variants.errors import redacted
 
 
@@ -56,17 +52,6 @@ PROXY_LOGIN = (
 
 class AccessDenied(PackageIndexError):
     """The index denies access (HTTP 401, 403), or a proxy before it (407)."""
-
-
-@contextmanager
-def forbidden_is_missing() -> Iterator[None]:
-    """Raise `NotFound` for status 403, with which object storage answers for what it lacks."""
-    try:
-        yield
-    except AccessDenied as error:
-        if error.status != HTTPStatus.FORBIDDEN:
-            raise
-        raise NotFound(f"not found (HTTP status {error.status:d})", url=error.url) from None
 
 
 class Unreachable(PackageIndexError):

@@ -28,7 +28,7 @@ from variants_catalog.listings import Listed, PlacePage, PlaceReader, Unavailabl
 
 from ._candidate import Candidate
 from ._catalog_builds import At, CatalogFile, catalog_files, listed, with_builds
-from ._errors import NotFound, PackageIndexError, forbidden_is_missing
+from ._errors import NotFound, PackageIndexError
 from ._http.session import Session
 from ._prefetch import Prefetcher
 from .pages import JSON, Page, PageFile
@@ -261,8 +261,7 @@ class PackageFinder:
             self.session.addresses.allow_links(entry.source, (page.url,))
         else:
             self.session.add_index(page.url)
-        with forbidden_is_missing():
-            return self.session.fetch_page(page.url, entry.name, seconds=_PLACE_SECONDS)
+        return self.session.fetch_page(page.url, entry.name, seconds=_PLACE_SECONDS, is_place=True)
 
     def _own(self, name: str, *, everywhere: bool = False) -> _Own:
         """Return the project *name* as the user's own sources have it, or all of them together."""

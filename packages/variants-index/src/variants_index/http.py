@@ -13,7 +13,6 @@ from ._errors import (
     Unreachable,
     UntrustedServer,
     UnusableDistribution,
-    forbidden_is_missing,
 )
 from ._http.credentials import Credentials, split_credentials
 from ._http.user_proxies import PORTS, InvalidProxy, UserProxy, proxy_for, read
@@ -21,6 +20,6 @@ from ._http.user_proxies import PORTS, InvalidProxy, UserProxy, proxy_for, read
 __all__ = [
     "PORTS", "PROXY_LOGIN", "AccessDenied", "BadResponse", "Credentials", "InvalidPage",
     "InvalidProxy", "InvalidUrl", "NotFound", "PackageIndexError", "TargetError", "TimedOut",
-    "Unreachable", "UntrustedServer", "UnusableDistribution", "UserProxy", "forbidden_is_missing",
+    "Unreachable", "UntrustedServer", "UnusableDistribution", "UserProxy",
     "proxy_for", "read", "split_credentials",
 ]  # fmt: skip

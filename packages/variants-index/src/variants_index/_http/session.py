@@ -16,7 +16,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from functools import partial
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import IO, TypeVar
@@ -35,6 +35,7 @@ from .._errors import BadResponse, NotFound, Unreachable, UntrustedServer
 from ..pages import ACCEPT, Page, read_page
 from .credentials import split_credentials
 from .logins import OWN_CREDENTIALS, AuthTransport
+from .places import asking_place
 from .responses import (
     BUSY,
     CHUNK,
@@ -176,6 +177,7 @@ class Session:
         grown: Callable[[int], None] | None = None,
         validators: Mapping[str, str] | None = None,
         same_host: bool = False,
+        is_place: bool = False,
         retries: int | None = None,
     ) -> Response:
         """Return what is at *url*.
@@ -192,6 +194,7 @@ class Session:
                 none; the cache is not used then. None to use it.
             same_host: a redirect to another host is not followed. Some indexes redirect to PyPI
                 for projects that they do not have.
+            is_place: whether it is a page of a catalogue's place, see `asking_place`.
             retries: how often the request is sent again, None for as often as others.
 
         Raises:
@@ -202,6 +205,8 @@ class Session:
             response = _read_local(url, limit)
         else:
             until = time.monotonic() + seconds
+            retries = self._retries if retries is None else retries
+            patience = asking_place(url, retries) if is_place else nullcontext(retries)
 
             def ask(known: Mapping[str, str]) -> Response:
                 return self._retrying(
@@ -222,13 +227,14 @@ class Session:
                     retries=retries,
                 )
 
-            if validators is None and self.store is not None:
-                name = f"{accept} {split_credentials(url)[0]}"
-                response = _cached(self.store, name, limit, hashes or {}, ask, always=self._offline)
-            else:
-                response = ask(validators or {})
-                if response.unchanged:
-                    return response
+            with patience as retries:
+                if validators is None and self.store is not None:
+                    name, known = f"{accept} {split_credentials(url)[0]}", hashes or {}
+                    response = _cached(self.store, name, limit, known, ask, always=self._offline)
+                else:
+                    response = ask(validators or {})
+                    if response.unchanged:
+                        return response
         check_digests(_digests(hashes or {}, response.body), url)
         return response
 
@@ -240,6 +246,7 @@ class Session:
         content_type: str | None = None,
         seconds: float = limits.ANSWER_SECONDS,
         same_host: bool = False,
+        is_place: bool = False,
     ) -> Page:
         """Return the project page, or page of links, at *url*; see `fetch`.
 
@@ -248,7 +255,7 @@ class Session:
             project: name of the project.
             content_type: in place of the header, which files do not have.
             seconds: the most that it may take, with redirects and retries.
-            same_host: as of `fetch`.
+            same_host, is_place: as of `fetch`.
 
         Raises:
             PackageIndexError: it cannot be fetched, or is not a page.
@@ -259,6 +266,7 @@ class Session:
             accept=ACCEPT,
             seconds=seconds,
             same_host=same_host,
+            is_place=is_place,
         )
         page = read_page(found.body, content_type or found.content_type, found.url, project)
         self.addresses.allow_links(found.url, (file.url for file in page.files))

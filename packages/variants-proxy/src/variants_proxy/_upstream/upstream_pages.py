@@ -17,7 +17,6 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
@@ -32,7 +31,6 @@ from pep_variants import labels as wheel_labels
 from pep_variants import safe_files, wheel_files
 from pep_variants.errors import redacted
 from variants_index import finder as package_finder
-from variants_index import http as index_http
 from variants_index import pages as index_pages
 from variants_index.finder import Response
 from variants_index.pages import Page, PageFile
@@ -216,16 +214,16 @@ class UpstreamPages:
         limit: int | None = None,
     ) -> Response:
         limits, is_own = self._limits, upstream in self._settings.upstreams
-        with nullcontext() if is_own else index_http.forbidden_is_missing():
-            return self._upstreams.session(upstream).fetch(
-                url,
-                limit=limit or limits.page_bytes,
-                accept=index_pages.ACCEPT,
-                seconds=limits.page_seconds,
-                grown=grown,
-                validators=validators,
-                retries=limits.page_retries if is_own else None,
-            )
+        return self._upstreams.session(upstream).fetch(
+            url,
+            limit=limit or limits.page_bytes,
+            accept=index_pages.ACCEPT,
+            seconds=limits.page_seconds,
+            grown=grown,
+            validators=validators,
+            is_place=not is_own,
+            retries=limits.page_retries if is_own else None,
+        )
 
     async def _split(self, upstream: Upstream) -> dict[str, FetchedPage]:
         """Return the pages of a find-links upstream by project."""

@@ -320,6 +320,7 @@ class Environments:
             subprocess.run([*command, str(folder)], check=True)
             wheels = once(self.folder / "programs-dist", _build_all)
             add = [*uv_command(), "pip", "install", "--quiet", "--python", str(folder)]
+            add += ["--compile-bytecode"]  # what tests start writes none
             found = [
                 f"{wheel}[publish]" if wheel.name.startswith("variants_cli-") else str(wheel)
                 for wheel in wheels.rglob("*.whl")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pep_variants._providers.nvidia import DRIVER_OVERRIDE
-from support.doctor_shell import Shell, first
+from support.doctor_shell import Shell, first, link_programs
 from support.documents import Reader
 from support.index import Index, served
 from support.nvidia_drivers import driver_library, driver_variables
@@ -33,8 +33,9 @@ def shell(reader: Reader) -> Shell:
     """The shell of a user whose pip knows variants; no other installer is there."""
     reader.with_pip(shim=True)
     reader.use_variants()
+    link_programs(reader.programs)
     shell = Shell(reader)
-    shell.environ["PATH"] = f"{reader.programs}{os.pathsep}/usr/bin{os.pathsep}/bin"
+    shell.environ["PATH"] = str(reader.programs)
     return shell
 
 
@@ -155,7 +156,7 @@ def test_an_environment_without_pip(shell: Shell, drive: Drive) -> None:
     uv = downloaded_uv(UVS[-1], reader.environments.wheelhouse)
     reader.tool("pip", f"echo '{SYSTEM_PIP}'")
     shell.environ |= {
-        "PATH": f"{reader.programs}{os.pathsep}{uv.parent}{os.pathsep}/usr/bin{os.pathsep}/bin",
+        "PATH": f"{reader.programs}{os.pathsep}{uv.parent}",
         "UV_DEFAULT_INDEX": shell.environ["PIP_INDEX_URL"],
         "VARIANTS_CATALOG": "default",
     }

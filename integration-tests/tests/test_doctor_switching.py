@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from support.doctor_report import check_report
+from support.doctor_shell import link_programs
 from support.environments import Environment, Environments, Result, clean_environ
 from support.isolation import places
 from support.switching_table import (
@@ -72,7 +73,8 @@ class Person:
         if client == PIP:
             (tools / "pip").write_text(f'#!/bin/sh\nexec {self.environment.python} -m pip "$@"\n')
             (tools / "pip").chmod(0o755)
-        folders = [bin_folder, tools, *([uv.parent] if client == UV else []), "/usr/bin", "/bin"]
+        link_programs(tools)
+        folders = [bin_folder, tools, *([uv.parent] if client == UV else [])]
         self.variables = {
             **clean_environ(places(home)),
             **world.variables,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import grp
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -21,7 +20,7 @@ import pytest
 
 from pep_variants._detect.machines import machine_text
 from pep_variants._providers.nvidia import CAPABILITY_OVERRIDE, DRIVER_OVERRIDE
-from support.doctor_shell import Shell
+from support.doctor_shell import Shell, link_programs
 from support.documents import Reader
 from support.environments import PIPS
 from support.nvidia_drivers import (
@@ -36,9 +35,6 @@ from support.nvidia_drivers import (
 from support.published_builds import TORCH, published, standing_in
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="machines with Linux")
-
-PROGRAMS = "bash cat cp env ln mkdir mv rm sed sh touch"
-"""What tools of these machines run."""
 
 DOCKER = {".dockerenv": ""}
 WSL = {"proc/sys/kernel/osrelease": "5.15.167.4-microsoft-standard-WSL2\n"}
@@ -264,8 +260,7 @@ ELSEWHERE = {
 def shell(reader: Reader) -> Shell:
     """The shell of a user whose environment has no pip, with nothing else on ``PATH``."""
     reader.use_variants()
-    for name in PROGRAMS.split():
-        reader.link(name, Path(shutil.which(name) or name))
+    link_programs(reader.programs)
     environment = reader.home / "env"
     (environment / "bin").mkdir(parents=True)
     python = Path(sys.executable).resolve()

@@ -169,8 +169,8 @@ class AmdProvider(DriverProvider):
         if version is None:
             if architectures:
                 logger.info(
-                    "There is an AMD GPU but no ROCm: install it, set ROCM_PATH to where it is, "
-                    "or set %s.",
+                    "No ROCm is installed: builds that bring none are left out. If there is one, "
+                    "set ROCM_PATH to where it is, or %s.",
                     VERSION_OVERRIDE,
                 )
             return _Detected(architectures, None, tuple(facts))

@@ -133,6 +133,11 @@ REMARKS = {
     "K4: or another project excludes it": Remark(
         newer_without_a_build, (f"{INSTALL} user",), ("Variant null for app 2.0",), ("to take it",)
     ),
+    "where what others require is not known": Remark(
+        newer_without_a_build,
+        (f"{INSTALL} --dry-run user", "lock user"),
+        (f"{OLDER[:-1]}, unless another project excludes it\n",),
+    ),
     "all variants are shown": Remark(
         newer_without_a_build,
         (f"{INSTALL} app",),
@@ -153,7 +158,8 @@ def test_remarks(machine: Machine, serve: Callable[[Index], Index], name: str) -
     url = serve(remark.index()).url
     machine = machine.with_environ({DRIVER: "12.8", "UV_DEFAULT_INDEX": url, "UV_PYTHON": PYTHON})
     for command in remark.commands:
-        project(machine.work, ["app"] if command.startswith("lock") else [])
+        command, _, wanted = command.partition(" ") if "lock" in command else (command, "", "")
+        project(machine.work, [wanted or "app"] if command == "lock" else [])
         machine.plain("venv", "--clear", "--quiet")
         done = machine.run(*command.split())
         assert bool(done.code) == remark.fails, done

@@ -378,6 +378,9 @@ def _version_notices(
     context, choices = state.context, state.choices
     is_dry = context.invocation.has("dry-run")
     versions = versions_by_project(planned) if is_dry else state.versions_now()
+    # What they require is not known, as it is of what is installed.
+    unread = {*(versions if is_dry else Lock.read(context.lock.path).names)}
+    unread -= {*installed(context.environments)}
     for name in names:
         admitted = admitted_choices(context, choices, name)
         present = versions.get(name)
@@ -389,7 +392,9 @@ def _version_notices(
             if present is None or _is_among(choice, present):
                 lines.update(dict.fromkeys(_notices_of(context, name, version, choice)))
                 if name not in refused:
-                    lines.update(dict.fromkeys(_of_version(context, name, choice.older_build)))
+                    may_be_excluded = bool(unread - {name})
+                    older = _of_version(context, name, choice.older_build, may_be_excluded)
+                    lines.update(dict.fromkeys(older))
                 if name in builds and builds[name].version == choice.version:
                     lines[builds[name].preferred().text] = None
                 break
@@ -398,7 +403,9 @@ def _version_notices(
     return lines
 
 
-def _of_version(context: Context, name: str, older: NewestBuild | None) -> Iterator[str]:
+def _of_version(
+    context: Context, name: str, older: NewestBuild | None, may_be_excluded: bool
+) -> Iterator[str]:
     """Yield the line about an older version with a build for the accelerator."""
     if older is None:
         return
@@ -406,7 +413,7 @@ def _of_version(context: Context, name: str, older: NewestBuild | None) -> Itera
         if puts_first(context)(name):
             yield older.preferred().text
     elif _asks_for(context, name, str(older.version)):
-        yield older.missed().text
+        yield older.missed(may_be_excluded=may_be_excluded).text
 
 
 def _asks_for(context: Context, name: str, version: str) -> bool:

@@ -105,9 +105,14 @@ class NewestBuild(NamedTuple):
             f"the newest release with one; require {self.project}=={version} to take this one"
         )
 
-    def missed(self) -> VersionNote:
-        """Return the note for where the newest version is taken, by the order of versions."""
-        return self._missed(f": to take it, require {self.project}=={self.version}")
+    def missed(self, *, may_be_excluded: bool = False) -> VersionNote:
+        """Return the note for where the newest version is taken, by the order of versions.
+
+        Args:
+            may_be_excluded: whether something may require another version, which is not known.
+        """
+        unless = ", unless another project excludes it" if may_be_excluded else ""
+        return self._missed(f": to take it, require {self.project}=={self.version}{unless}")
 
     def excluded(self) -> VersionNote:
         """Return the note for where something excludes the build, which would be preferred."""

@@ -7,6 +7,7 @@ from operator import itemgetter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from packaging.specifiers import SpecifierSet
 from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 from upstream_server import document
@@ -23,7 +24,7 @@ from variants_index.target import covers, make_target
 from variants_proxy._choice.choice import Chooser
 from variants_proxy._choice.offers import version_in
 from variants_proxy._choice.reports import (
-    first_build,
+    held_back,
     is_notable,
     older_builds,
     refusal,
@@ -263,10 +264,10 @@ NEWEST_WITHOUT_A_BUILD = [
 ]
 
 
-def held_back(page, python=""):
-    """Return the versions that are yanked for a build which goes first, and why."""
+def yanked(page, python="", **options):
+    """Return the versions with a file that is yanked, and why."""
     choice = chosen(page)
-    choice = replace(choice, first=first_build(choice, "app", python))
+    choice = replace(choice, held=held_back(choice, "app", python, **options))
     reasons = {
         str(version_in(each.filename)): choice.yanked(each, each.filename) for each in choice.offers
     }
@@ -274,11 +275,10 @@ def held_back(page, python=""):
 
 
 def test_versions_newer_than_the_newest_build():
-    found = held_back(NEWEST_WITHOUT_A_BUILD)
+    found = yanked(NEWEST_WITHOUT_A_BUILD)
     assert found.keys() == {"3.0", "2.0"}
     assert found["3.0"] == (
-        "no build for this GPU: app 1.0 (cu128) is the newest release with one; "
-        "require app==3.0 to take this one"
+        "no build for this GPU, but app 1.0 (cu128) has one; require app==3.0 to take this one"
     )
     choice = chosen(NEWEST_WITHOUT_A_BUILD)
     assert {str(version_in(offer.filename)) for offer in choice.offers} == {
@@ -292,33 +292,47 @@ def test_versions_newer_than_the_newest_build():
 
 
 @pytest.mark.parametrize(
-    ("names", "yanked", "held"),
+    ("names", "broken", "held"),
     [
         # What its publisher yanked goes before nothing, and keeps its reason.
         (["app-3.0-py3-none-any-cu128.whl"], {"3.0": "broken"}, {"3.0", "2.0"}),
         (["app-1.5-py3-none-any-cu128.whl"], {"1.5": "broken"}, {"1.5", "2.0"}),
-        (["app-3.0-py3-none-any-cu128.whl"], {}, set()),
+        (["app-3.0-py3-none-any-cu128.whl"], {}, {"2.0"}),  # for who requires app<3
         (["app-3.0rc1-py3-none-any-cu128.whl"], {}, {"2.0"}),
         (["app-3.0rc1-py3-none-any-null.whl"], {}, {"2.0", "3.0rc1"}),
         (["app-2.1-py3-none-any-cu130.whl"], {}, {"2.0"}),  # it does not fit, nor is it listed
         (["app-2.1.tar.gz"], {}, {"2.0", "2.1"}),
     ],
 )
-def test_what_goes_before_the_newest_version(names, yanked, held):
+def test_what_goes_before_other_versions(names, broken, held):
     known = ["app-2.0-py3-none-any-null.whl", "app-2.0-py3-none-any-cu130.whl"]
     page = page_of([*names, *known, "app-1.0-py3-none-any-cu128.whl"])
     files = [
-        replace(each, yanked=yanked.get(str(version_in(each.filename)))) for each in page.files
+        replace(each, yanked=broken.get(str(version_in(each.filename)))) for each in page.files
     ]
-    found = held_back(replace(page, files=tuple(files)))
+    found = yanked(replace(page, files=tuple(files)))
     assert found.keys() == held
-    assert {version: found[version] for version in yanked} == yanked
+    assert {version: found[version] for version in broken} == broken
 
 
-def test_a_newer_version_for_another_python_goes_before_nothing():
+def test_versions_for_a_python_and_in_a_range():
     names = ["3.0-py3-none-any-cu128", "2.0-py3-none-any-null", "1.0-py3-none-any-cu128"]
     page = page_of([f"app-{name}.whl" for name in names])
     newest, *others = page.files
     page = replace(page, files=(replace(newest, requires_python=">=3.13"), *others))
-    assert held_back(page, "3.12").keys() == {"2.0"}
-    assert not held_back(page)
+    assert yanked(page, "3.12").keys() == yanked(page).keys() == {"2.0"}
+    assert yanked(page, admits=SpecifierSet("<3").contains).keys() == {"2.0"}
+    assert not yanked(page, admits=SpecifierSet(">1").contains)
+
+
+def test_wheels_for_pythons_that_the_build_is_not_for():
+    """Those who have such a Python would get nothing at all."""
+    tags = ("cp312-cp312-manylinux_2_28_x86_64", "cp314-cp314-manylinux_2_28_x86_64")
+    names = [f"app-2.0-{tag}-null.whl" for tag in tags] + [f"app-1.0-{tags[0]}-cu128.whl"]
+    choice = chosen([*names, "app-2.0.tar.gz"])
+    choice = replace(choice, held=held_back(choice, "app"))
+    found = {each.filename: bool(choice.yanked(each, each.filename)) for each in choice.offers}
+    assert found == {
+        f"app-2.0-{tags[0]}.whl": True, f"app-2.0-{tags[1]}.whl": False,
+        f"app-1.0-{tags[0]}.whl": False, "app-2.0.tar.gz": True,
+    }  # fmt: skip

@@ -101,8 +101,8 @@ class NewestBuild(NamedTuple):
     def why_yanked(self, version: Any) -> str:  # noqa: ANN401 - as clients have it
         """Return why an index yanks a newer *version* without such a build (PEP 592)."""
         return (
-            f"no build for this {self._device}: {self.project} {self.version} ({self.label}) is "
-            f"the newest release with one; require {self.project}=={version} to take this one"
+            f"no build for this {self._device}, but {self.project} {self.version} ({self.label}) "
+            f"has one; require {self.project}=={version} to take this one"
         )
 
     def missed(self, *, may_be_excluded: bool = False) -> VersionNote:

@@ -10,7 +10,6 @@ from packaging.utils import parse_sdist_filename
 from packaging.version import Version
 
 from pep_variants import labels as wheel_labels
-from pep_variants import selection as wheel_selection
 from pep_variants.markers import VariantContext
 from pep_variants.selection import Admitted, NewestBuild, Selection
 from variants_index import target as target_machines
@@ -18,7 +17,7 @@ from variants_index.pages import PageFile
 
 from .._upstream.releases import FetchedPage, PageRelease, published, wheel_version
 from ..settings import Upstream
-from .wheel_environments import runs_on
+from .wheel_environments import pythons_of, runs_on
 
 
 @dataclass(frozen=True)
@@ -95,37 +94,43 @@ class Choice:
     Attributes:
         offers: in the order of the page.
         decisions: newest version first.
-        first: the build for the accelerator that goes before newer versions, None for none.
+        held: versions that an older one with a build for the accelerator goes before, with that.
     """
 
     offers: tuple[Offer, ...]
     decisions: tuple[VersionDecision, ...] = ()
-    first: NewestBuild | None = None
+    held: Mapping[Version, NewestBuild] = field(default_factory=dict)
 
     def yanked(self, offer: Offer, name: str) -> str | None:
         """Return why *offer* is yanked (PEP 592) under its *name* on a page, None if it is not.
 
         Installers take the highest version that is not. One that has no build for the accelerator
-        is yanked where an older one has, so that only who names it gets it.
+        is yanked where an older one has, so that only who names it gets it. Not a wheel for a
+        Python that the build is not for.
         """
-        version, first = version_in(offer.filename), self.first
-        if (
-            offer.file.yanked is not None
-            or first is None
-            or version is None
-            or version <= first.version
-            or version in self._accelerated
-        ):
+        build = self.held.get(version) if (version := version_in(offer.filename)) else None
+        if build is None or offer.file.yanked is not None or not self._is_replaced(offer, build):
             return offer.file.yanked
-        return first.why_yanked(version_in(name))
+        return build.why_yanked(version_in(name))
+
+    def _is_replaced(self, offer: Offer, build: NewestBuild) -> bool:
+        """Return whether *build* can be installed where *offer* can, as far as Pythons go."""
+        if not offer.filename.endswith(".whl"):
+            return True
+        if build.version not in self._pythons:
+            self._pythons[build.version] = {
+                minor
+                for each in self.offers
+                if each.label == build.label and version_in(each.filename) == build.version
+                for minor in pythons_of(each.filename, each.file.requires_python)
+            }
+        own = pythons_of(offer.filename, offer.file.requires_python)
+        return not own.isdisjoint(self._pythons[build.version])
 
     @cached_property
-    def _accelerated(self) -> set[Version]:
-        return {
-            each.release.version
-            for each in self.decisions
-            if wheel_selection.is_accelerated(each.selection, each.selection.chosen)
-        }
+    def _pythons(self) -> dict[Version, set[int]]:
+        """Versions of Python 3 that builds of `held` are for, as far as they were asked for."""
+        return {}
 
     @property
     def stood_for(self) -> set[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import chain
 from typing import Any
@@ -324,8 +324,24 @@ def older_builds(choice: Choice, project: str, python: str = "") -> dict[Version
         project: normalized name.
         python: oldest version of Python that is installed for, empty for any.
     """
-    admitted = _admitted(choice, project, python)
     decisions = choice.decisions
+    if not any(map(_is_accelerated, decisions)):
+        return {}
+    if any(project in each.selection.preferences.forced for each in decisions):
+        return {}
+    admitted = [each.admitted for each in decisions if each.is_for(python)]
+    newest = decisions[0].release.version
+    plain = [version for version in _plain_versions(choice, newest) if version > newest]
+    admitted[:0] = [
+        Admitted(version, (), lambda: None) for version in plain if not version.is_prerelease
+    ]
+    # An installer compiles a version of which no wheel fits, if it has sources.
+    sources = {version_in(each.filename) for each in choice.offers if each.label is None}
+    unfit = {each.release.version for each in decisions if not each.selection.files} & sources
+    admitted = [
+        Admitted(each.version, (), lambda: None) if each.version in unfit else each
+        for each in admitted
+    ]
     kept = {each.release.version for each in decisions if each.kept}
     yanked = {each.release.version for each in decisions if each.is_yanked}
     found: dict[Version, NewestBuild] = {}
@@ -337,43 +353,52 @@ def older_builds(choice: Choice, project: str, python: str = "") -> dict[Version
     return found
 
 
-def first_build(choice: Choice, project: str, python: str = "") -> NewestBuild | None:
-    """Return the build for the accelerator that goes before newer versions, None for none.
+def held_back(
+    choice: Choice,
+    project: str,
+    python: str = "",
+    admits: Callable[[Version], bool] = lambda _: True,
+) -> dict[Version, NewestBuild]:
+    """Return every version that an older one with a build for the accelerator goes before.
 
-    Arguments are those of `older_builds`. What is yanked goes before nothing.
+    Each is there with that build: of a range of versions, what an installer takes is decided among
+    those of the range alone.
+
+    Args:
+        choice: of the project's files.
+        project: normalized name.
+        python: version of Python that is installed for, empty for any.
+        admits: whether a version counts.
     """
-    there = {version_in(offer.filename) for offer in choice.offers if offer.file.yanked is None}
-    finals = (
-        each
-        for each in _admitted(choice, project, python)
-        if each.version in there and not each.version.is_prerelease
-    )
-    build = wheel_selection.newest_build(project, finals, lambda: True)
-    return None if build is None or build.version is None else build
+    decided = {each.release.version: each for each in choice.decisions if each.is_for(python)}
+    if not any(map(_is_accelerated, decided.values())):
+        return {}
+    left = {each.release.version for each in choice.decisions} - decided.keys()
+    listed = set(filter(None, (version_in(offer.filename) for offer in choice.offers))) - left
+    builds = [each for each in decided.values() if not each.is_yanked]
+    admitted = [each.admitted for each in builds if admits(each.release.version)]
+    found: dict[Version, NewestBuild] = {}
+    start = 0
+    for version in sorted(filter(admits, listed), reverse=True):
+        while start < len(admitted) and admitted[start].version >= version:
+            start += 1
+        own = decided.get(version)
+        is_judged = own is not None and bool(own.selection.files)
+        first = own.admitted if own is not None and is_judged else _nothing(version)
+        older = (admitted[number] for number in range(start, len(admitted)))
+        build = wheel_selection.newest_build(project, chain([first], older), lambda: True)
+        if build is not None and build.version is not None:
+            found[version] = build
+    return found
 
 
-def _admitted(choice: Choice, project: str, python: str) -> list[Admitted]:
-    """Return the versions among which `older_builds` looks, newest first; none without builds."""
-    decisions = choice.decisions
-    if not any(
-        wheel_selection.is_accelerated(each.selection, each.selection.chosen) for each in decisions
-    ):
-        return []
-    if any(project in each.selection.preferences.forced for each in decisions):
-        return []
-    admitted = [each.admitted for each in decisions if each.is_for(python)]
-    newest = decisions[0].release.version
-    plain = [version for version in _plain_versions(choice, newest) if version > newest]
-    admitted[:0] = [
-        Admitted(version, (), lambda: None) for version in plain if not version.is_prerelease
-    ]
-    # An installer compiles a version of which no wheel fits, if it has sources.
-    sources = {version_in(each.filename) for each in choice.offers if each.label is None}
-    unfit = {each.release.version for each in decisions if not each.selection.files} & sources
-    return [
-        Admitted(each.version, (), lambda: None) if each.version in unfit else each
-        for each in admitted
-    ]
+def _nothing(version: Version) -> Admitted:
+    """Return a version without variants, or without one that fits."""
+    return Admitted(version, (), lambda: None)
+
+
+def _is_accelerated(decision: VersionDecision) -> bool:
+    return wheel_selection.is_accelerated(decision.selection, decision.selection.chosen)
 
 
 def left_out(selection: Selection[Any]) -> list[tuple[list[str], list[str]]]:

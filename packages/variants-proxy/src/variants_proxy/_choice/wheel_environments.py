@@ -238,6 +238,16 @@ def runs_on(plain: str, requires: str | None, python: str) -> int:
     return sum(target_machines.meets_python(requires, version) for version in versions)
 
 
+@lru_cache(maxsize=4096)
+def _pythons(tags: str, requires: str | None) -> frozenset[int]:
+    return frozenset(each for each in _PYTHONS if runs_on(tags, requires, f"3.{each}"))
+
+
+def pythons_of(plain: str, requires: str | None) -> frozenset[int]:
+    """Return the versions of Python 3 in which a wheel can be installed."""
+    return _pythons("-".join(plain.split("-")[-3:]), requires)
+
+
 def python_term(found: Sequence[int], minors: Sequence[int]) -> Term | bool:
     """Return the marker of the versions *found*, of all in *minors*; both ascending."""
     runs: list[tuple[int, int]] = []

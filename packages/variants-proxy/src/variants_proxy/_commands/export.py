@@ -33,6 +33,7 @@ import anyio.to_thread
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from pep_variants import wheel_files
 from pep_variants.errors import VariantError, redacted
@@ -43,6 +44,7 @@ from variants_index.pages import Page, PageFile
 
 from .._choice.in_place_names import UNLABELLED, wheel_at
 from .._choice.offers import Choice, ProjectView, version_in
+from .._choice.reports import held_back
 from .._clients import Client
 from .._key import Machine, encode
 from .._service import Service
@@ -147,6 +149,8 @@ class _Project:
         shown = await service.views.view(client, None, project)
         if shown is None:
             raise ExportError(f"no index has the project {project}")
+        if shown.choice is not None and shown.choice.held and self.specifier:
+            shown = replace(shown, choice=self._ordered(shown.choice))
         self._check(shown)
         answer = await service.pages.page(client, [shown], ("json",))
         url = f"{_BASE}simple/{project}/"
@@ -178,6 +182,15 @@ class _Project:
         counts = len(stored), len(entries) - len(stored)
         return Exported(project, *counts, size, tuple(self.gone))
 
+    def _ordered(self, choice: Choice) -> Choice:
+        """Return *choice* with the order of the versions that are wanted."""
+        python = self.client.machine.python
+        held = held_back(choice, self.project, python, self._admits)
+        return replace(choice, held=held)
+
+    def _admits(self, version: Version) -> bool:
+        return self.specifier.contains(version, prereleases=True)
+
     def _check(self, shown: ProjectView) -> None:
         """Raise an error if the variant metadata of a wanted version cannot be used.
 
@@ -186,7 +199,7 @@ class _Project:
         for decision in shown.choice.decisions if shown.choice else ():
             version = decision.release.version
             problems = decision.selection.problems
-            if problems and self.specifier.contains(version, prereleases=True):
+            if problems and self._admits(version):
                 raise ExportError(
                     f"{self.project} {version}: {next(iter(problems.values()))} (nothing was "
                     "exported: try again, or without this version: "
@@ -196,8 +209,7 @@ class _Project:
     def _has_variants(self, shown: ProjectView) -> bool:
         """Return whether there are variants of a wanted version, for whatever machine."""
         return any(
-            each.release.has_variants
-            and self.specifier.contains(each.release.version, prereleases=True)
+            each.release.has_variants and self._admits(each.release.version)
             for each in (shown.choice.decisions if shown.choice else ())
         )
 
@@ -209,9 +221,7 @@ class _Project:
         files = []
         for file in page.files:
             version = version_in(file.filename)
-            if self.specifier and (
-                version is None or not self.specifier.contains(version, prereleases=True)
-            ):
+            if self.specifier and (version is None or not self._admits(version)):
                 continue
             if file.filename in stood_for:
                 continue

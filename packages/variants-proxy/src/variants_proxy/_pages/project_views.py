@@ -24,7 +24,7 @@ from variants_index.pages import Page
 from .._choice.catalog_choice import locked_names, with_published
 from .._choice.choice import Chooser, LockedVersion, OtherSource, target_of
 from .._choice.offers import NO_AGREEMENT, Agreed, Choice, ProjectView
-from .._choice.reports import first_build, is_notable
+from .._choice.reports import held_back, is_notable
 from .._clients import Client, NotedProjects
 from .._sharing import LRUCache, SingleFlight, gather_limited
 from .._upstream.catalog_pages import CatalogPages
@@ -235,7 +235,7 @@ class ProjectViews:
             if not client.at_index and preferences.puts_first(
                 project, by_default=found.puts_build_first
             ):
-                choice = replace(choice, first=first_build(choice, project, client.machine.python))
+                choice = replace(choice, held=held_back(choice, project, client.machine.python))
             offers = (
                 replace(offer, refused=offer.refused or offer.file.filename in refused)
                 for offer in choice.offers

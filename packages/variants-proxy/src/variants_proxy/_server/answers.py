@@ -167,8 +167,9 @@ def _not_newer(
     """Yield why newer versions than the one that is *taken* are not."""
     if choice is None or taken is None:
         return
-    if choice.first is not None:
-        yield choice.first.preferred().text
+    newest = max((each for each in choice.held if not each.is_prerelease), default=taken)
+    if newest > taken:
+        yield choice.held[newest].preferred().text
     for each in report.versions:
         if each.version > taken and not each.version.is_prerelease and each.passed_over:
             yield each.why_passed_over(taken)

@@ -14,6 +14,7 @@ from upstream_server import document
 
 from pep_variants._choose.preferences import preferences_from_options
 from pep_variants.errors import PlatformFileError
+from pep_variants.machines import load_machine
 from support.wheels import Release
 from variants_proxy.errors import InvalidKey
 from variants_proxy.simple_repository import VariantSelected
@@ -127,6 +128,22 @@ def test_yanked_variants_are_used_if_there_is_no_other(source):
     assert listed(source) == {PLAIN: CU126}
     source.yanked.update(path.name for path in source.folder.iterdir())
     assert listed(source) == {PLAIN: CU128}
+
+
+def test_a_build_before_newer_versions(source):
+    source.release()
+    source.add("app-2.0-py3-none-any.whl")
+    first = preferences_from_options({"variant-before-version": ["app"]})
+    platform = load_machine(GPU)
+    for machine, yanked in (
+        (Machine(platform), [False, False]),
+        (Machine(platform, preferences=first), [False, True]),
+    ):
+        page = asyncio.run(VariantSelected(source, machine).get_project_page("app"))
+        assert [bool(file.yanked) for file in page.files] == yanked
+    assert page.files[1].yanked == (
+        "no build for this GPU, but app 1.0 (cu128) has one; require app==2.0 to take this one"
+    )
 
 
 def test_metadata(source):

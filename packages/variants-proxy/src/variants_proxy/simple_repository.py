@@ -37,6 +37,8 @@ from pep_variants.metadata import (
 from variants_index.pages import Page, PageFile
 
 from ._choice.choice import Chooser
+from ._choice.offers import Choice, Offer
+from ._choice.reports import held_back
 from ._key import Machine, decode
 from ._sharing import LRUCache
 from ._upstream.release_metadata import known_metadata
@@ -105,10 +107,13 @@ class VariantSelected(RepositoryContainer):
         """Return the page of the source, with the selected wheels under their plain filenames."""
         page = await self.source.get_project_page(project_name, request_context=request_context)
         files = {file.filename: file for file in page.files}
-        chosen = await self._choose(page)
-        return replace(
-            page, files=tuple(_under(plain, files[name]) for name, plain in chosen.items())
-        )
+        choice = await self._choose(page)
+        project = canonicalize_name(page.name)
+        if self._machine.preferences.puts_first(project):
+            held = partial(held_back, choice, project, self._machine.python)
+            choice = replace(choice, held=await asyncio.to_thread(held))
+        shown = (_shown(each, files[each.file.filename], choice) for each in choice.offers)
+        return replace(page, files=tuple(shown))
 
     async def get_resource(
         self,
@@ -127,8 +132,9 @@ class VariantSelected(RepositoryContainer):
         version = wheel_version(filename)
         if wanted is not None and version is not None:
             page = await self.source.get_project_page(project_name)
-            chosen = await self._choose(page, version)
-            wanted = next((name for name, plain in chosen.items() if plain == filename), None)
+            choice = await self._choose(page, version)
+            names = (each.file.filename for each in choice.offers if each.filename == filename)
+            wanted = next(names, None)
         if wanted is None:
             raise errors.ResourceUnavailable(resource_name)
         return await self.source.get_resource(
@@ -137,10 +143,8 @@ class VariantSelected(RepositoryContainer):
             request_context=request_context,
         )
 
-    async def _choose(
-        self, page: model.ProjectDetail, only: Version | None = None
-    ) -> dict[str, str]:
-        """Return the selected files of *page*: plain filenames by filenames of the source.
+    async def _choose(self, page: model.ProjectDetail, only: Version | None = None) -> Choice:
+        """Return the selected files of *page*.
 
         With *only*, variants of other versions are not selected, and the rest is not to be used.
         """
@@ -170,7 +174,7 @@ class VariantSelected(RepositoryContainer):
 
         chooser = Chooser(self._machine, partial(known_metadata, metadata), limit=VERSIONS)
         choice = await asyncio.to_thread(chooser.choose, listing, found)
-        return {offer.file.filename: offer.filename for offer in choice.offers if not offer.refused}
+        return replace(choice, offers=tuple(each for each in choice.offers if not each.refused))
 
     async def _read(self, project: str, release: PageRelease) -> Metadata:
         """Return the variant metadata of *release*; what has hashes is read once.
@@ -242,9 +246,12 @@ def _release_file(file: PageFile) -> ReleaseFile:
     return ReleaseFile(file.filename, file.url, file.hashes)
 
 
-def _under(filename: str, file: model.File) -> model.File:
+def _shown(offer: Offer, file: model.File, choice: Choice) -> model.File:
+    """Return *file* of the source as a page has it."""
+    reason = choice.yanked(offer, offer.filename)
+    file = file if reason == offer.file.yanked else replace(file, yanked=reason)
     label = wheel_labels.split_label(file.filename)[1]
     if label is None:
         return file
     private = file.private_metadata | {"_variant_label": label}
-    return replace(file, filename=filename, private_metadata=private)
+    return replace(file, filename=offer.filename, private_metadata=private)

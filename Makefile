@@ -20,7 +20,7 @@ DISTRIBUTIONS = packages/pep-variants packages/variants-plugins packages/variant
 # PYTHONPATH and the like are meant for other programs of the user.
 unexport $(filter PYTHON%,$(.VARIABLES)) UV_PROJECT_ENVIRONMENT VIRTUAL_ENV
 
-.PHONY: help audit demo docs test test-package test-matrix conformance lint format fuzz bench bench-page wheels changelog release patched-pip clean
+.PHONY: help audit demo docs selector-record test test-package test-matrix conformance lint format fuzz bench bench-page wheels changelog release patched-pip clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -32,6 +32,9 @@ demo: $(VENV)/.done wheels ## numpy from PyPI as variants, by pip and by uv; a r
 docs: $(VENV)/.done ## the documentation site, in build/site; needs Python 3.11 or newer
 	$(RUN)/python -m sphinx -q -E -W --keep-going -c docs -d build/doctrees . build/site
 	@echo build/site/index.html
+
+selector-record: $(VENV)/.done ## what the selector's answers are made of, from the indexes
+	PYTHONPATH=docs/_ext $(RUN)/python -m selector record
 
 test: $(VENV)/.done ## run all tests
 	$(RUN)/pytest -n auto --dist worksteal $(ARGS)

@@ -34,7 +34,14 @@ from resolvelib_variants.resolution import (
     explain,
     parse_requirement,
 )
-from variants_catalog.catalogs import Source, our_lines, plain_lines, shipped_catalog, source_of
+from variants_catalog.catalogs import (
+    Source,
+    check_line,
+    our_lines,
+    plain_lines,
+    shipped_catalog,
+    source_of,
+)
 from variants_catalog.entries import PLACEHOLDER, CatalogProject, filled
 from variants_catalog.listings import pages_of
 from variants_index.finder import CandidateEvaluator
@@ -60,7 +67,6 @@ _LOOKED_AT = 20
 """Releases that are looked through for a build at most, and some more."""
 FAMILIES: Mapping[str, Sequence[str]] = _DATA["families"]
 GROUPS: Mapping[str, Sequence[str]] = _DATA["groups"]
-_CHECKS: Mapping[str, Mapping[str, str]] = _DATA["checks"]
 
 
 @cache
@@ -286,7 +292,7 @@ class Answers:
         not_newer, again = self._not_newer(chosen, question)
         uses = any(map(_accelerates, chosen))
         kind = question.machine.vendor if uses or question.machine.vendor == "apple" else ""
-        check = _CHECKS.get(first.name, {}).get(kind, "")
+        check = check_line(first.name, kind)
         shown = check or f"from importlib.metadata import version; print(version('{first.name}'))"
         releases = listed([f"{item.name} {item.candidate.release}" for item in chosen])
         facts = map(_fact, built)

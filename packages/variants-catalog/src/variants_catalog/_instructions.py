@@ -10,10 +10,14 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from packaging.requirements import Requirement
 from packaging.version import Version
+
+from pep_variants import safe_files
 
 from .entries import CatalogProject, PublishedFile
 
@@ -126,6 +130,28 @@ def _line(sources: Sequence[Source], write: Callable[[Sequence[Source]], str]) -
             why = f"{each.name} {each.version} of {each.place} has the name of another file"
             return Instruction("", why)
     return Instruction(write(sources))
+
+
+def check_line(project: str, kind: str) -> str:
+    """Return the line of Python that prints True where a build uses the accelerator.
+
+    Empty where none is known: what counts is the version then.
+
+    Args:
+        project: normalized name.
+        kind: namespace of the accelerator that the build is for, or ``apple``.
+
+    >>> from variants_catalog.catalogs import check_line
+    >>> check_line("torch", "amd")
+    'import torch; print(torch.cuda.is_available())'
+    """
+    return _checks().get(project, {}).get(kind, "")
+
+
+@cache
+def _checks() -> Mapping[str, Mapping[str, str]]:
+    text = Path(__file__).with_name("checks.toml").read_text("utf-8")
+    return safe_files.read_toml(text)
 
 
 def our_lines(names: Iterable[str]) -> dict[str, Instruction]:

@@ -25,12 +25,13 @@ from ._catalogs import (
     write_catalog,
 )
 from ._entry_checks import Finding, check_entries, check_file, error, warning
-from ._instructions import Instruction, Source, our_lines, plain_lines, source_of
+from ._instructions import Instruction, Source, check_line, our_lines, plain_lines, source_of
 
 __all__ = [
     "CPU", "Catalog", "FileCatalog", "Finding", "Instruction", "Source", "UserEntries",
-    "accelerator_of", "build_for", "build_versions", "check_entries", "check_file", "described",
-    "error", "is_accelerator", "is_in_catalog", "judged", "locked_build", "missed_here",
-    "no_variants", "not_admitted", "open_catalog", "our_lines", "plain_lines", "preferred_catalog",
-    "shipped_catalog", "source_of", "warning", "without_catalog", "write_catalog",
+    "accelerator_of", "build_for", "build_versions", "check_entries", "check_file", "check_line",
+    "described", "error", "is_accelerator", "is_in_catalog", "judged", "locked_build",
+    "missed_here", "no_variants", "not_admitted", "open_catalog", "our_lines", "plain_lines",
+    "preferred_catalog", "shipped_catalog", "source_of", "warning", "without_catalog",
+    "write_catalog",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ from pep_variants.machines import Platform
 from pep_variants.metadata import Properties
 from pep_variants.selection import Selection
 from variants_catalog import entries
-from variants_catalog.catalogs import Source, source_of
+from variants_catalog.catalogs import Source, check_line, source_of
 from variants_index import target as target_machines
 from variants_index.finder import CatalogFile
 from variants_index.pages import PageFile
@@ -51,7 +51,8 @@ class Answer:
         version: that installers take, empty if there is none.
         decision: on that version; None if it has no variants.
         chosen: in a few words.
-        installed: version as it is installed, with a local part.
+        check: a line of Python that tells whether it works, or which version is installed.
+        expected: what the line prints.
         is_idle: whether it leaves a GPU idle for which there are builds, if not for this one.
         not_newer: why not a newer one.
         fact: of a build of the catalogue, else None.
@@ -65,7 +66,8 @@ class Answer:
     version: str
     decision: VersionReport | None
     chosen: str
-    installed: str
+    check: str
+    expected: str
     is_idle: bool
     not_newer: tuple[str, ...]
     fact: Fact | None
@@ -102,12 +104,15 @@ def answer(
     source = None if is_labelled or newest is None else Source(report.project, str(newest))
     if build is not None:
         source = _published(build, place_of(build))
+    installed = str(newest if build is None else build.version)
+    check = _check(decision, report.project, target)
     return Answer(
         report.project,
         "" if newest is None else str(newest),
         decision,
         _chosen(decision) if decision else "",
-        str(newest if build is None else build.version),
+        check or f"from importlib.metadata import version; print(version('{report.project}'))",
+        "True" if check else installed,
         bool(choice and made and _is_idle(choice, made.selection, platform)),
         tuple(_not_newer(choice, report, newest)),
         None if build is None else _fact(build),
@@ -175,6 +180,14 @@ def _not_newer(
             yield each.why_passed_over(taken)
         if each.version == taken and each.older_build is not None and each.older_build.version:
             yield each.older_build.missed().text
+
+
+def _check(decision: VersionReport | None, project: str, target: str) -> str:
+    used = [text.partition(" :: ")[0] for text in (decision.properties if decision else ())]
+    kinds = [name for name in used if name in machines.ACCELERATORS]
+    if target == "macosx-aarch64":
+        kinds.append("apple")
+    return check_line(project, kinds[0]) if kinds else ""
 
 
 def _published(build: CatalogFile, place: str) -> Source:

@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 
+from pep_variants import limits
 from support.index import JSON, Answer, Index, served
 from support.uv_beside import files_of, installed_in
 from support.uvs import Machine, project
@@ -105,6 +106,14 @@ def test_faults_of_an_index_end_as_with_uv(
         ends.append((done.code, done.out, files_of(at_work.work), installed(at_work)))
     assert ends[0] == ends[1]
     assert ends[0][0] != 0
+
+
+def test_a_page_beyond_the_limits_is_asked_for_once(at_work: Machine, index: Index) -> None:
+    index.faults["/simple/plain/"] = lambda: Answer(200, b" " * (limits.PAGE_BYTES + 1), JSON)
+    done = at_work.with_environ({"UV_HTTP_RETRIES": "3"}).run("add", "plain")
+    assert done.code != 0, done
+    assert "/simple/plain/: is larger than" in done.err, done
+    assert "retries" not in done.err, done
 
 
 def test_a_home_that_cannot_be_written(at_work: Machine) -> None:

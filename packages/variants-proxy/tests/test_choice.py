@@ -31,7 +31,7 @@ from variants_proxy._choice.reports import (
     version_report,
 )
 from variants_proxy._key import Machine
-from variants_proxy._upstream.releases import plain_releases, releases
+from variants_proxy._upstream.releases import plain_releases, releases, versions_of
 
 MACHINE = Machine(NVIDIA, target="linux-x86_64")
 METADATA = read_metadata(json.dumps(document("12.6", "12.8", "13.0")), "x")
@@ -156,9 +156,13 @@ def test_versions_without_variants():
                  "app-0.9-py3-none-any.whl", "app-0.9.0-1-py3-none-any.whl", "app-2-1.whl",
                  "app-0.10-py3-none-any.whl", "app-x-py3-none-any.whl"]  # fmt: skip
     page = page_of(filenames)
-    found = plain_releases(page, releases(page))
+    found = plain_releases(versions_of(page), releases(page))
     assert [(str(item.version), len(item.wheels)) for item in found] == [("0.10", 1), ("0.9", 2)]
-    assert [str(item.version) for item in plain_releases(page)] == ["1.0", "0.10", "0.9"]
+    assert [str(item.version) for item in plain_releases(versions_of(page))] == [
+        "1.0",
+        "0.10",
+        "0.9",
+    ]
 
 
 @pytest.mark.parametrize("rest", ["py3-none-any.whl", "py3-none-any-cu128.whl", "variants.json"])
@@ -167,7 +171,7 @@ def test_names_beyond_the_limits_are_no_wheels(rest):
     hostile, good = f"app-{'9' * 5000}-{rest}", "app-1.0-py3-none-any-cu126.whl"
     (release,) = releases(page_of([hostile, good]))
     assert (release.version, len(release.wheels)) == (Version("1.0"), 1)
-    assert plain_releases(page_of([hostile])) == ()
+    assert plain_releases(versions_of(page_of([hostile]))) == ()
 
 
 @pytest.mark.parametrize(

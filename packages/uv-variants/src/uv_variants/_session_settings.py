@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pep_variants.errors import redacted
+from pep_variants.limits import MIB
 from variants_index import http
 from variants_index.http import Credentials, InvalidProxy
 from variants_proxy.settings import ClientSettings, Limits, Settings, Upstream
@@ -154,8 +155,9 @@ def upstream_of(index: UserIndex) -> Upstream:
 
 
 def _limits(context: Context) -> Limits:
-    # As uv, which asks again itself for pages, and is not to wait for ours in vain.
-    limits = Limits(retries=3, patient=False, page_retries=0)
+    # As uv, which asks again itself for pages, and is not to wait for ours in vain. Any page has
+    # room in memory: the report asks for it once more.
+    limits = Limits(retries=3, patient=False, page_retries=0, kept_page_bytes=128 * MIB)
     if not context.place.is_on(ALL_HASHES):
         return limits
     return replace(limits, hashed=sys.maxsize, hashed_bytes=sys.maxsize)

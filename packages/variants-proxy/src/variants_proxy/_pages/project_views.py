@@ -36,6 +36,7 @@ from .._upstream.releases import (
     plain_releases,
     published,
     releases,
+    versions_of,
     wheel_version,
 )
 from .._upstream.upstream_pages import UpstreamPages
@@ -192,8 +193,9 @@ class ProjectViews:
         def read_versions() -> tuple[list[PageRelease], tuple[PageRelease, ...]]:
             theirs = (releases(other.page) for _, other in others)
             also = {release.version for some in theirs for release in some}
-            versions = releases(page, also)
-            return list(versions), plain_releases(page, versions if chooses else ())
+            every = versions_of(page)
+            versions = [each for each in every if each.has_variants or each.version in also]
+            return versions, plain_releases(every, versions if chooses else ())
 
         versions, plain_versions = await compute(read_versions)
         locked = locked_names(client.locked.get(project, {}), page)

@@ -78,8 +78,8 @@ class MetadataReader:
     async def _fetched(self, upstream: Upstream, release: PageRelease) -> ReleaseMetadata:
         """Fetch the variant metadata of *release*; raises what `documents` does."""
         wheels, document = release.wheels, release.document
-        for file in (*wheels, *([document] if document is not None else [])):
-            self._upstreams.allow_links(upstream, file.url)
+        files = (*wheels, *([document] if document is not None else []))
+        self._upstreams.allow_links(upstream, *(file.url for file in files))
         session, once = self._upstreams.session(upstream), Prefetcher(0)
         try:
             return await self._upstreams.budget(upstream).fetch(

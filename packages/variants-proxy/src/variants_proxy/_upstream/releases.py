@@ -69,12 +69,14 @@ def releases(page: Page, also: Collection[Version] = ()) -> tuple[PageRelease, .
     return tuple(each for each in versions_of(page) if each.has_variants or each.version in also)
 
 
-def plain_releases(page: Page, found: Sequence[PageRelease] = ()) -> tuple[PageRelease, ...]:
-    """Return the versions that are not in *found*, newest first, only wheels without label."""
+def plain_releases(
+    versions: Iterable[PageRelease], found: Sequence[PageRelease] = ()
+) -> tuple[PageRelease, ...]:
+    """Return those of *versions* that are not in *found*, only their wheels without label."""
     decided = {release.version for release in found}
     return tuple(
         PageRelease(each.version, plain, None)
-        for each in versions_of(page)
+        for each in versions
         if each.version not in decided
         and (
             plain := tuple(

@@ -477,9 +477,10 @@ def _parsed(sent: SentPage, project: str) -> SentPage:
 
 def _newest_plain(page: Page) -> PageRelease | None:
     """Return the newest version of a page without variants, see `FetchedPage.newest`."""
+    if any(each.filename.endswith(wheel_labels.METADATA_SUFFIX) for each in page.files):
+        return None
     versions = versions_of(page)
-    has_documents = any(each.filename.endswith(wheel_labels.METADATA_SUFFIX) for each in page.files)
-    if has_documents or any(each.has_variants for each in versions):
+    if any(each.has_variants for each in versions):
         return None
     return next(iter(versions), PageRelease(Version("0"), (), None))
 

@@ -288,12 +288,12 @@ class Upstreams:
             return True
         return not (self.is_private(upstream) and _origin(url) == _origin(upstream.url))
 
-    def allow_links(self, upstream: Upstream, url: str) -> None:
-        """Allow *url*, which *upstream* links to, the network that the upstream itself is in.
+    def allow_links(self, upstream: Upstream, *urls: str) -> None:
+        """Allow *urls*, which *upstream* links to, the network that the upstream itself is in.
 
         This is checked after name resolution, see `variants_index._http.transports`.
         """
-        self.session(upstream).addresses.allow_links(upstream.url, (url,))
+        self.session(upstream).addresses.allow_links(upstream.url, urls)
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:

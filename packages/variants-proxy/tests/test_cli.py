@@ -171,6 +171,9 @@ def test_url(tmp_path, monkeypatch):
     assert done.stdout == "http://127.0.0.1:4825/p/h100/i/own/simple/\n"
     done = run(tmp_path, "url", "--keyed", "--platform", "h100", VARIANTS_PROXY_TOKEN="t")
     assert done.stdout == "http://h100:t@127.0.0.1:4825/simple/\n"
+    done = run(tmp_path, "url", "--platform", "h100", VARIANTS_BEFORE_VERSION=":none:")
+    machine = decode(done.stdout.split("/")[4])
+    assert (machine.name, machine.preferences.before_version) == ("h100", {":none:"})
     (tmp_path / "ours.toml").write_text(machine_text("a100-zen3", "a test"))
     for machine, level in (("cuda=12.8,sm=9.0,cpu=zen4", "90_real"), ("ours.toml", "80_real")):
         done = run(tmp_path, "url", "--platform", machine)

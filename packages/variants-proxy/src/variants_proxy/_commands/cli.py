@@ -247,16 +247,16 @@ def url(proxy: str, index: str, platform: str, keyed: bool) -> None:
 
 def _key(platform: str) -> str:
     """Return the key of *platform*, or of the machine of the settings where it is empty."""
-    if platform and (PLATFORM_NAME.fullmatch(platform) and not platform.endswith(".toml")):
-        return platform
 
     def warn(text: str) -> None:
         click.echo(f"variants-proxy: {text}", err=True)
 
-    options = {"variant-platform": platform or None}
-    return encode(
-        described_machine(user_preferences.load_preferences(options, os.environ, warn=warn))
-    )
+    is_name = bool(PLATFORM_NAME.fullmatch(platform)) and not platform.endswith(".toml")
+    options = {"variant-platform": None if is_name or not platform else platform}
+    preferences = user_preferences.load_preferences(options, os.environ, warn=warn)
+    if is_name:
+        return encode(Machine(name=platform, preferences=preferences))
+    return encode(described_machine(preferences))
 
 
 def _token(path: Path | None) -> str:

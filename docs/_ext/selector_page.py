@@ -153,6 +153,7 @@ def html(data: Answers, static: str) -> str:
             {
                 "id": nodes.make_id(project["id"]),
                 "title": project["title"],
+                "group": project["group"],
                 "systems": [
                     (system["title"], found)
                     for system in data["systems"]

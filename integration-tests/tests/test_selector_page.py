@@ -90,7 +90,7 @@ class Page:
             **{"viewport": {"width": 1280, "height": 900}, **options}
         )
         self.page = self.context.new_page()
-        self.page.set_default_timeout(5000)
+        self.page.set_default_timeout(30000)
         self.url = url
         self.asked = []
         self.wrong = []
@@ -286,8 +286,8 @@ def test_a_search_opens_the_heading(chromium, site, query, first):
     page = chromium.new_page()
     page.goto(site.replace("docs/selector.html", f"search.html?q={quote(query)}"))
     found = page.locator("#search-results li > a")
-    found.first.wait_for(timeout=5000)
-    page.locator(".search-summary:has-text('finished')").wait_for(timeout=5000)
+    found.first.wait_for(timeout=30000)
+    page.locator(".search-summary:has-text('finished')").wait_for(timeout=30000)
     assert found.first.get_attribute("href") == f"docs/{first}"
     page.close()
 

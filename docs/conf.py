@@ -46,7 +46,6 @@ include_patterns = [
 ]
 # docs/index.md includes docs/README.md. The others are pruned: they take time to walk.
 exclude_patterns = ["docs/README.md", ".*", "build", "dist", "**/src", "**/tests", "**/__pycache__"]
-exclude_patterns += ["docs/selector.md"]  # until its answers are made
 templates_path = ["_templates"]
 
 myst_heading_anchors = 6

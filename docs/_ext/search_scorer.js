@@ -42,7 +42,8 @@ var Scorer = {
     }
     const anywhere = known(all.flatMap(({ words }) => words));
     const [, place] = PLACES.find(([start]) => page.startsWith(start));
-    return score + 5 * best.count + 2 * anywhere + place;
+    const inTitle = best.count && !best.id ? 1 : 0;
+    return score + 5 * best.count + 2 * anywhere + inTitle + place;
   },
   objNameMatch: 11,
   objPartialMatch: 6,

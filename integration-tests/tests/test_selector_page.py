@@ -61,8 +61,6 @@ def site(tmp_path_factory):
         "-q",
         "-c",
         root / "docs",
-        "-D",
-        "exclude_patterns=none",
     ]
     more = ["-D", f"selector_answers={ANSWERS}", "-d", root / "doctrees", root, root / "html"]
     done = subprocess.run([*command, *more], capture_output=True, text=True, timeout=60)

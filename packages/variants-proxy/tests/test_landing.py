@@ -227,7 +227,7 @@ def test_a_gpu_and_its_driver(torch):
     answer = asked(torch, "torch", gpu="rtx 4090", driver="570", system="linux", python="3.12")
     text = said(answer)
     for words in (
-        "NVIDIA RTX 4090, driver 570 (CUDA 12.8) gets torch 2.9.0 : build cuda12.8",
+        "RTX 4090, driver 570 (CUDA 12.8), Linux on x86-64 gets torch 2.9.0 : build cuda12.8",
         "Using torch 2.9.0 (cuda12.8), the newest release with a build for this GPU, not 3.0, ",
         "pip install torch==2.9.0+cu128 --extra-index-url http://127.0.0.1:",
         'python -c "import torch; print(torch.cuda.is_available())" prints True',
@@ -251,10 +251,13 @@ def test_a_gpu_and_its_driver(torch):
     [
         ({"gpu": "4090"}, "This is for driver 595 (CUDA 13.2), the newest that this GPU can have."),
         ({"gpu": "4090"}, "nvidia-smi --query-gpu=name,driver_version --format=csv shows yours"),
-        ({"gpu": "No GPU"}, "No GPU gets torch 3.0 : build null Lines for pip"),
+        ({"gpu": "No GPU"}, "No GPU, Linux on x86-64 gets torch 3.0 : build null Lines for pip"),
         ({"gpu": "none", "system": "linux-aarch64"}, "version('torch'))\" prints 3.0+cpu"),
         ({"gpu": "M2"}, "import torch; print(torch.backends.mps.is_available())"),
-        ({"gpu": "rtx-5090", "system": "windows", "driver": "580"}, "NVIDIA RTX 5090, driver 580 "),
+        (
+            {"gpu": "rtx-5090", "system": "windows", "driver": "580"},
+            "5090, driver 580 (CUDA 13.0), Windows gets",
+        ),
         ({"gpu": "l4", "project": "torch+app"}, "What this machine gets: app 1.0"),
         ({"gpu": "780m"}, "torch 3.0 : build null Lines"),  # nothing is for GPUs of AMD
         ({"gpu": "V100", "driver": "450"}, "build null, which runs on the CPU: no build for this"),

@@ -42,12 +42,12 @@ DRIVERS = {
 """Names of drivers of the form with their titles, newest first, by kind."""
 
 _TARGETS = {
-    "linux-x86_64": "linux-x86_64",
-    "linux-aarch64": "linux-aarch64",
-    "windows-x86_64": "win-x86_64",
-    "macos-arm64": "macosx-aarch64",
+    "linux-x86_64": ("linux-x86_64", "Linux on x86-64"),
+    "linux-aarch64": ("linux-aarch64", "Linux on 64-bit Arm"),
+    "windows-x86_64": ("win-x86_64", "Windows"),
+    "macos-arm64": ("macosx-aarch64", "macOS"),
 }
-"""Targets by the systems of a `KnownGpu`."""
+"""Targets by the systems of a `KnownGpu`, with their titles."""
 _KEY_IN_URL = re.compile(r"https?://(?:([^/:@]+)(?::[^/@]*)?@[^/]*/.*|[^/]*/p/([^/]+)/.*)")
 _PROJECTS = 8
 _NAMES = 6
@@ -103,19 +103,14 @@ class Question:
 
     def _with_gpu(self) -> Described:
         gpus = named_gpus(self.gpu)
-        rows = {
-            target: gpu
-            for gpu in gpus
-            for target in map(_TARGETS.__getitem__, gpu.systems)
-            if target.startswith(self.system)
-        }
-        if not rows:
-            raise InvalidKey(f"{_title(gpus[0])} is not known with {SYSTEMS[self.system]}")
-        target, gpu = next(iter(rows.items()))
-        driver, warning = _driver(gpu, self.driver)
-        facts = gpu.machine(driver)
-        title = ", ".join(filter(None, (_title(gpu), driver and _driver_title(driver))))
-        return Described(Machine(name=facts, target=target, python=self.python), title, warning)
+        for gpu in gpus:
+            for target, system in map(_TARGETS.__getitem__, gpu.systems):
+                if target.startswith(self.system):
+                    driver, warning = _driver(gpu, self.driver)
+                    parts = (_title(gpu), driver and _driver_title(driver), system)
+                    machine = Machine(name=gpu.machine(driver), target=target, python=self.python)
+                    return Described(machine, ", ".join(filter(None, parts)), warning)
+        raise InvalidKey(f"{_title(gpus[0])} is not known with {SYSTEMS[self.system]}")
 
 
 @dataclass(frozen=True)

@@ -238,8 +238,8 @@ class IndexApplication:
             await self._refuse(send, replace(refusal, status=FAILED) if lasts else refusal)
         elif not await answer.send_whole(
             send, limits.PAGE_BYTES, lambda: self._refused(_line(refusal))
-        ):
-            await self._refuse(send, refusal)
+        ):  # a redirect, encoded, or too large, which it will be
+            await self._refuse(send, replace(refusal, status=FAILED))
 
     async def _refuse(self, send: Send, refusal: Refusal) -> None:
         if refusal.status in _REFUSED or refusal.status >= 500:

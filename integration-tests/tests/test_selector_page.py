@@ -1,11 +1,12 @@
 """The selector of the site, in a real browser: choose, copy, share; and without JavaScript.
 
 The page is built with answers that were written for these tests, not with those of the catalogue:
-`test_selector_answers` compares those with what `variants resolve` says.
+`test_selector` compares those with what `variants resolve` says.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -288,6 +289,54 @@ def test_a_search_opens_the_heading(chromium, site, query, first):
     page.locator(".search-summary:has-text('finished')").wait_for(timeout=30000)
     assert found.first.get_attribute("href") == f"docs/{first}"
     page.close()
+
+
+def members(text, order):
+    """Expand what a table says of drivers or Pythons; *order* is all that there are."""
+    found = set()
+    for part in text.split(", "):
+        first, _, last = part.replace(" or newer", f" to {order[-1]}").partition(" to ")
+        found.update(order[order.index(first) : order.index(last or first) + 1])
+    return found
+
+
+def test_the_tables_say_what_the_form_says(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs/_ext")
+    from selector_page import rows
+
+    data = json.loads(ANSWERS.read_text("utf-8"))
+    for project, system in itertools.product(data["projects"], data["machines"]):
+        told = {}
+        for row in rows(data, project, system):
+            for gpu in data["gpus"]:
+                names = row.gpus.replace("; ", ", ").split(", ")
+                if not {gpu["title"], gpu["title"].partition(" ")[2]}.isdisjoint(names):
+                    drivers = gpu["drivers"].get(system, {"ids": [""]})["ids"]
+                    known = [driver for driver in reversed(drivers) if driver]
+                    here = (
+                        known
+                        if row.drivers == "any"
+                        else members(row.drivers, known)
+                        if known
+                        else [""]
+                    )
+                    for driver, python in itertools.product(
+                        here, members(row.pythons, data["pythons"])
+                    ):
+                        key = (f"{gpu['systems'][system]}/{driver}", python)
+                        assert told.setdefault(key, row.told.title) == row.told.title, key
+        wanted = {
+            (machine, python): data["answers"][answer]["title"]
+            for machine, number in zip(
+                data["machines"][system], data["choices"][project["id"]][system]
+            )
+            for python, answer in zip(data["pythons"], data["rows"][number])
+            if not machine.endswith("/")
+            or not any(
+                each != machine and each.startswith(machine) for each in data["machines"][system]
+            )
+        }
+        assert told == wanted
 
 
 class Inline(HTMLParser):

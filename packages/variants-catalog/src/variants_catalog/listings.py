@@ -115,8 +115,7 @@ class Found(Generic[F]):
     yanked: str | None = None
 
 
-@dataclass(frozen=True)
-class Unavailable:
+class Unavailable(NamedTuple):
     """Builds that cannot be had for now.
 
     Attributes:
@@ -160,7 +159,7 @@ class Unavailable:
             for number, label in enumerate(self.labels)
             if label in labels
         ]
-        return replace(self, **_builds(about)) if about else None
+        return self._replace(**_builds(about)) if about else None
 
     def about(self, versions: Iterable[Version]) -> Unavailable | None:
         """Return it with the labels of *versions* alone, None without any of them."""
@@ -172,7 +171,7 @@ class Unavailable:
             for label, text in zip(self.labels, self.versions, strict=True)
             if any(any(SpecifierSet(each).filter(asked, True)) for each in text.split("|"))
         ]
-        return replace(self, **_builds(about)) if about else None
+        return self._replace(**_builds(about)) if about else None
 
 
 FUTURE = Version("9999")
@@ -194,8 +193,7 @@ def by_host(
         if about is not None:
             groups.setdefault((about.host, about.reason), []).append(about)
     return tuple(
-        replace(
-            group[0],
+        group[0]._replace(
             project=", ".join(dict.fromkeys(item.project for item in group)),
             pages=sum(item.pages for item in group),
             **_builds(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 _RELEASE = re.compile(r"\d{1,9}(?:\.\d{1,9}){0,2}")
 
 
-@dataclass(frozen=True)
-class AbiDependency:
+class AbiDependency(NamedTuple):
     """One project that a variant is built against.
 
     Attributes:

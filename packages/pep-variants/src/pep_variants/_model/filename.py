@@ -7,8 +7,8 @@ tag starts with a digit and a python tag never does, which tells the two six-par
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from packaging.tags import Tag
 from packaging.utils import (
@@ -26,8 +26,7 @@ from ..labels import LABEL, METADATA_SUFFIX, split_label, tag_count
 from ..limits import FILENAME_CHARACTERS, FILENAME_TAGS
 
 
-@dataclass(frozen=True)
-class WheelFilename:
+class WheelFilename(NamedTuple):
     """A parsed wheel filename.
 
     Attributes:

@@ -6,7 +6,7 @@ One table instead of one reader per generation: what differs between them are a 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..errors import VariantError, shortened
 
@@ -16,8 +16,7 @@ Version = tuple[int, int, int]
 """Format version: major, minor, patch."""
 
 
-@dataclass(frozen=True)
-class Generation:
+class Generation(NamedTuple):
     """Which keys and spellings one generation of the format has.
 
     Attributes:

@@ -16,7 +16,7 @@ import os
 import struct
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import IO, NamedTuple
 
@@ -238,7 +238,7 @@ def _moved_entries(
     for entry in moved:
         if renamed(entry.name) in names:
             raise InvalidWheel(f"has {shortened(renamed(entry.name))} already", source)
-    read = with_local_headers(replace(directory, entries=moved), archive, source)
+    read = with_local_headers(directory._replace(entries=moved), archive, source)
     return {entry.name: entry for entry in read.entries}
 
 
@@ -417,8 +417,7 @@ class Entry(NamedTuple):
         return self.record[CENTRAL.size : CENTRAL.size + self.header.name_size]
 
 
-@dataclass(frozen=True)
-class Directory:
+class Directory(NamedTuple):
     """Everything of an archive except its data.
 
     Attributes:
@@ -479,7 +478,7 @@ def with_local_headers(directory: Directory, stream: IO[bytes], source: str) -> 
                 raise _DamagedError(f"{shortened(entry.name)} is in it twice")
             names.add(entry.name)
             entries.append(_with_local_header(entry, stream))
-        return replace(directory, entries=tuple(entries))
+        return directory._replace(entries=tuple(entries))
     except _DamagedError as error:
         raise InvalidWheel(f"damaged zip archive: {error}", source) from None
 

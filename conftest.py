@@ -44,9 +44,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Return the workers of `-n auto`: half of the time, many tests wait for what they started."""
+    """Return the workers of `-n auto`: many tests wait, as for a client that tries again."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return max(1, (cores or 1) * 3 // 2)
+    return max(1, (cores or 1) * 2)
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:

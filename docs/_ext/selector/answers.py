@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -45,7 +45,6 @@ from variants_catalog.catalogs import (
 from variants_catalog.entries import PLACEHOLDER, CatalogProject, filled
 from variants_catalog.listings import pages_of
 from variants_index.finder import CandidateEvaluator
-from variants_index.http import PackageIndexError
 from variants_index.target import Target, make_target, meets_python
 
 from .machines import (
@@ -63,6 +62,7 @@ from .record import PUBLIC, PYTHONS, SDIST, Pages, Record
 from .session import PREFERENCES, SOURCES, RecordSession, every_page, for_target
 
 _DATA = safe_files.read_toml(Path(__file__).with_name("projects.toml").read_text("utf-8"))
+_EXTRA = re.compile(r"""extra *== *['"]([^'"]+)""")
 _LOOKED_AT = 20
 """Releases that are looked through for a build at most, and some more."""
 FAMILIES: Mapping[str, Sequence[str]] = _DATA["families"]
@@ -124,6 +124,7 @@ class Answers:
         self._pages, self._unread = every_page(self.record)
         self._everything = _resolver(self._pages)
         self._resolvers: dict[tuple[str, str], IndexResolver] = {}
+        self._extras = frozenset(_asked_extras(self._pages))
 
     def close(self) -> None:
         """End the threads."""
@@ -175,7 +176,7 @@ class Answers:
                 waiting += (Requirement(filled(text, {"version": "0"})).name for text in texts)
             for url in self._urls(name):
                 lines = {line for held in self._pages[url].values() for line in held.requires}
-                waiting += _required(lines)
+                waiting += _required(lines, self._extras)
         return frozenset(found)
 
     def _urls(self, name: str) -> list[str]:
@@ -253,15 +254,17 @@ class Answers:
 
     @cache  # noqa: B019
     def is_unknown(self, name: str) -> bool:
-        """Return whether builds of *name* are on unread pages that its entry does not tell."""
+        """Return whether unread pages have builds of *name*, and its entry does not tell which."""
         entry = entry_of(name)
         if entry is None or entry.variants_index is not None:
             return True
+        public = self._pages.get(f"{PUBLIC}/{name}/", {}).values()
+        has_wheels = any(tag != SDIST for release in public for tag in release.tags)
         return any(
-            page.url in self._unread and PLACEHOLDER.search("".join(item.local or ()))
+            PLACEHOLDER.search("".join(item.local or ())) or not (item.platforms or has_wheels)
             for page in pages_of(entry)
             for item in entry.variants
-            if item.place == page.place
+            if item.place == page.place and page.url in self._unread
         )
 
     def _answer(self, question: Question) -> dict[str, Any]:
@@ -270,7 +273,7 @@ class Answers:
             return {"title": f"{unknown}: ask on your machine", "why": _UNKNOWN, "ask": True}
         try:
             resolution = self._shared(question)
-        except (NoSolution, PackageIndexError, VariantError):
+        except NoSolution:
             why = " ".join(self._none_fits(name, question) for name in question.names)
             return {"title": f"No wheel of {listed(question.names)} fits", "why": why.strip()}
         names = [resolution.provided.get(name, name) for name in question.names]
@@ -309,7 +312,7 @@ class Answers:
             "title": f"{releases} {_for(first)}".strip(),
             "why": _why(first, question),
             "not_newer": not_newer,
-            "warning": _warning(question, chosen, uses=uses),
+            "warning": _warning(question, resolution, chosen, uses=uses),
             "without": {name: line.text for name, line in lines.items() if line.text},
             "without_why": {name: line.why for name, line in lines.items() if line.why},
             "check": f'python -c "{shown}"',
@@ -411,12 +414,31 @@ _UNKNOWN = (
 )
 
 
-def _warning(question: Question, chosen: Sequence[Package], *, uses: bool) -> str:
-    if question.machine.vendor not in ACCELERATORS or uses:
+def _warning(
+    question: Question, resolution: Resolution, chosen: Sequence[Package], *, uses: bool
+) -> str:
+    first = chosen[0]
+    if uses:
+        is_torch = question.machine.key.rpartition("/")[2].startswith("JetPack")
+        return _JETSON if is_torch and first.name in GROUPS["PyTorch"] else ""
+    if question.machine.vendor not in ACCELERATORS:
         return ""
     if not any(_ever_accelerates(item.name) for item in chosen):
         return ""
-    return "It does not use your GPU: no build that is known runs on it here."
+    note = resolution.version_notes.get(first.name)
+    if note is not None and note.version is not None:
+        why = f"{first.name} {note.version} does, which something else here excludes"
+    elif note is not None:
+        why = "none of the newest releases has a build for it"
+    else:
+        why = "this release has no build for it on this system"
+    return f"It does not use your GPU: {why}."
+
+
+_JETSON = (
+    "PyTorch's builds for 64-bit Arm are made for servers; those for a Jetson are on an index of "
+    "NVIDIA, which `variants doctor` names."
+)
 
 
 def _fact(item: Package) -> dict[str, Any] | None:
@@ -434,6 +456,18 @@ def _fact(item: Package) -> dict[str, Any] | None:
     }
 
 
+def _asked_extras(pages: Pages) -> Iterator[str]:
+    """Yield the extras that anything asks for, of whatever project."""
+    lines = {
+        line for held in pages.values() for release in held.values() for line in release.requires
+    }
+    texts = [line.partition(":")[2] for line in lines if line.startswith("Requires-Dist:")]
+    entries = filter(None, map(entry_of, shipped_catalog().names()))
+    texts += [text for entry in entries for item in entry.variants for text in item.requires]
+    for text in texts:
+        yield from Requirement(filled(text, {"version": "0"}).strip()).extras
+
+
 @cache
 def parsed(tag: str) -> frozenset[Tag]:
     """Return the tags that *tag*, of a filename, stands for."""
@@ -449,10 +483,12 @@ def _applicable(requires: Iterable[str], environment: Mapping[str, str]) -> Iter
                 yield line
 
 
-def _required(requires: Iterable[str]) -> Iterator[str]:
+def _required(requires: Iterable[str], extras: Set[str]) -> Iterator[str]:
+    """Yield the names of what is required, by an extra only if it is one of *extras*."""
     for line in requires:
         key, _, value = line.partition(":")
-        if key == "Requires-Dist":
+        extra = _EXTRA.search(value)
+        if key == "Requires-Dist" and (extra is None or extra[1] in extras):
             yield canonicalize_name(Requirement(value.strip()).name)
 
 

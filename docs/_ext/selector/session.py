@@ -105,12 +105,13 @@ def filenames(project: str, version: str, release: Release) -> list[str]:
 
 def page_file(name: str, url: str, release: Release) -> PageFile:
     """Return a file of *release* as its page lists it."""
-    # The same file on two pages has the same name.
-    digest = hashlib.sha256(name.encode()).hexdigest()
+    # The same wheel on two pages has the same name.
+    is_wheel = name.endswith(".whl")
+    hashes = {"sha256": hashlib.sha256(name.encode()).hexdigest()} if is_wheel else {}
     yanked = "" if release.yanked else None
-    beside: dict[str, str] | None = {} if name.endswith(".whl") else None
+    beside: dict[str, str] | None = {} if is_wheel else None
     python = release.python or None
-    return PageFile(name, url, {"sha256": digest}, python, yanked, core_metadata=beside)
+    return PageFile(name, url, hashes, python, yanked, core_metadata=beside)
 
 
 def metadata(project: str, version: str, release: Release) -> bytes:

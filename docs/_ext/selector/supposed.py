@@ -16,7 +16,7 @@ from pep_variants import machines
 from variants_catalog.entries import PLACEHOLDER, CatalogProject, CatalogVariant, platform_kind
 from variants_catalog.listings import PlacePage
 
-from .record import PYTHONS, SDIST, Release
+from .record import SDIST, Release
 
 ELSEWHERE = "10.0.0"
 """Stands for the version of what a publisher's index alone has, and no page tells."""
@@ -68,10 +68,6 @@ def _files(
     """Yield versions as published, each with the tags of its wheels."""
     public = [tag for tag in public if tag != SDIST]
     pythons = dict.fromkeys(tag.rpartition("-")[0] for tag in public)
-    if not public:  # there are sources alone
-        pythons = dict.fromkeys(
-            f"cp{text.replace('.', '')}-cp{text.replace('.', '')}" for text in PYTHONS
-        )
     here = {platform_kind(each) for tag in public for each in tag.rpartition("-")[2].split(".")}
     if item.platforms:
         kinds = {platform_kind(each): each for each in item.platforms}

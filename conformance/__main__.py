@@ -88,11 +88,12 @@ def _serve(case: Case) -> int:
 
 
 def _run(cases: Mapping[str, Case], arguments: argparse.Namespace) -> int:
-    arguments.wheelhouse.mkdir(parents=True, exist_ok=True)
+    wheelhouse = arguments.wheelhouse.resolve()  # clients run in other folders
+    wheelhouse.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="conformance-") as name:
         folder = Path(name).resolve()
         isolate(folder / "home")
-        environments = Environments(folder / "environments", arguments.wheelhouse)
+        environments = Environments(folder / "environments", wheelhouse)
         names = arguments.runners or [n for n in RUNNERS if arguments.oldest or n not in OLDEST]
         runners = (
             [Command(arguments.command, arguments.plays)]

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from packaging.requirements import Requirement
 from packaging.tags import Tag, parse_tag
@@ -107,6 +107,24 @@ class Question:
         )
 
 
+class Usable(NamedTuple):
+    """What can be used of a release.
+
+    Attributes:
+        version: as published.
+        fits: whether there is a wheel.
+        meets_python: whether its ``Requires-Python`` is met.
+        applicable: its requirements with a marker about Python that apply.
+        requires: names of all that it may require.
+    """
+
+    version: Version
+    fits: bool
+    meets_python: bool
+    applicable: frozenset[str]
+    requires: frozenset[str]
+
+
 @dataclass(eq=False)
 class Answers:
     """Answers questions out of a record.
@@ -118,7 +136,7 @@ class Answers:
     record: Record
     _resolved: dict[Any, dict[str, Any]] = field(default_factory=dict)
     _resolutions: dict[Any, list[tuple[str, Resolution]]] = field(default_factory=dict)
-    _known_usable: dict[Any, list[tuple[Version, Any]]] = field(default_factory=dict)
+    _known_usable: dict[Any, list[Usable]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._pages, self._unread = every_page(self.record)
@@ -172,8 +190,7 @@ class Answers:
             entry = entry_of(name)
             if entry is not None:
                 waiting += entry.targets
-                texts = {text for item in entry.variants for text in item.requires}
-                waiting += (Requirement(filled(text, {"version": "0"})).name for text in texts)
+                waiting += self._brought(name)
             for url in self._urls(name):
                 lines = {line for held in self._pages[url].values() for line in held.requires}
                 waiting += _required(lines, self._extras)
@@ -206,21 +223,37 @@ class Answers:
 
     def _is_alike(self, question: Question, python: str, resolution: Resolution) -> bool:
         other = replace(question, python=python)
-        for name in self._needed(question.project):
+        seen: set[str] = set()
+        waiting = [*question.names]
+        while waiting:
+            name = waiting.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            waiting += self._brought(name)
             oldest = self._oldest(name, question, resolution.by_name.get(name))
             for url in self._urls(name):
                 mine, theirs = (
-                    [each for each in self._usable(asked, url) if each[0] >= oldest]
+                    [each for each in self._usable(asked, url) if each.version >= oldest]
                     for asked in (question, other)
                 )
                 if mine != theirs:
                     return False
+                for each in mine:
+                    waiting += each.requires
         return True
+
+    @cache  # noqa: B019
+    def _brought(self, name: str) -> list[str]:
+        """Return the projects that builds of the entry of *name* are of, or require."""
+        entry = entry_of(name)
+        texts = {text for item in entry.variants for text in item.requires} if entry else set()
+        return [Requirement(filled(text, {"version": "0"})).name for text in texts]
 
     def _oldest(self, name: str, question: Question, chosen: Package | None) -> Version:
         """Return the oldest release of a project that was looked at."""
         entry = entry_of(name)
-        public = [version for version, _ in self._usable(question, f"{PUBLIC}/{name}/")]
+        public = [each.version for each in self._usable(question, f"{PUBLIC}/{name}/")]
         looks = entry is not None and entry.before_version and question.machine.vendor
         if looks and not (chosen is not None and _accelerates(chosen)):
             return min(public[:_LOOKED_AT], default=Version("0"))
@@ -228,28 +261,24 @@ class Answers:
             return chosen.candidate.release
         return max(public, default=Version("0"))
 
-    def _usable(self, question: Question, url: str) -> list[tuple[Version, Any]]:
-        """Return the releases of a page, newest first, each with what a Python can use of it."""
+    def _usable(self, question: Question, url: str) -> list[Usable]:
+        """Return what a Python can use of the releases of a page, newest first."""
         key = (question.system.id, question.python, url)
         if key not in self._known_usable:
             environment = question.target.environment
-            python = environment["python_full_version"]
             tags = frozenset(question.target.tags)
-            self._known_usable[key] = [
-                (
+            found = [
+                Usable(
                     Version(text),
-                    (
-                        any(not tags.isdisjoint(parsed(tag)) for tag in release.tags),
-                        meets_python(release.python or None, python),
-                        tuple(_applicable(release.requires, environment)),
-                    ),
+                    any(not tags.isdisjoint(parsed(tag)) for tag in release.tags),
+                    meets_python(release.python or None, environment["python_full_version"]),
+                    frozenset(_applicable(release.requires, environment)),
+                    frozenset(_required(release.requires, self._extras)),
                 )
-                for text, release in sorted(
-                    self._pages.get(url, {}).items(),
-                    key=lambda item: Version(item[0]),
-                    reverse=True,
-                )
+                for text, release in self._pages.get(url, {}).items()
             ]
+            found.sort(key=lambda each: each.version, reverse=True)
+            self._known_usable[key] = found
         return self._known_usable[key]
 
     @cache  # noqa: B019

@@ -25,6 +25,7 @@ extensions = [
     "command_help",
     "folder_links",
     "known_machines",
+    "public_constants",
     "selector_page",
 ]
 needs_sphinx = "9"

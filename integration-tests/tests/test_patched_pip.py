@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from pep_variants import safe_files
 from pep_variants.machines import Detector
 from support.environments import PIPS, ROOT, Result, built_wheel, clean_environ
 from support.patched_pip import build, local_version, patched_pip, with_patched_pip
@@ -23,6 +24,7 @@ from support.pip_commands import chooses, installs
 from support.plugins import PLUGIN, acme_index
 from support.projects import CUDA_12_8, ON_GPU, app_index
 from support.wheels import X86_64, Release, SourceDistribution, Wheel, metadata
+from variants_catalog import projects
 
 SBOM = "sboms/pep-variants-shim.cdx.json"
 SOURCE = ROOT / "pip-patch" / "src"
@@ -95,6 +97,15 @@ def test_what_is_bundled_is_listed(environments):
             assert licence["expression"] in metadata["License-Expression"]
             assert any(f"licenses/{name}/" in text for text in texts), (name, texts)
         assert all(f"{info}licenses/{text}" in files for text in texts)
+        entries = {
+            name.rpartition("/")[2]: json.loads(text)
+            for name, text in files.items()
+            if "/variants_catalog/projects/" in name
+        }
+        assert entries == {
+            f"{path.stem}.json": safe_files.read_toml(path.read_text("utf-8"))
+            for path in projects().glob("*.toml")
+        }
     assert bills[0] == bills[1]
 
 

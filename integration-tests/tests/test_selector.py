@@ -154,21 +154,21 @@ def test_the_people_of_the_page_get_the_build_that_they_need(answers, record, py
 @pytest.mark.parametrize("system", SYSTEMS)
 @pytest.mark.parametrize("project", EVERY)
 def test_every_answer_is_what_resolve_says(answers, record, project, system):
-    """On one Python, by the command."""
-    by_facts: dict[str, list[selector_answers.Question]] = {}
-    for machine in selector_machines.machines_of(SYSTEMS[system]):
-        question = asked(project, system, "3.12", machine.key)
-        by_facts.setdefault(machine.facts, []).append(question)
-    first = next(iter(by_facts.values()))[0]
-    if any(map(answers.is_unknown, first.names)):
-        return
-    for found, questions in zip(
-        record.resolve(first, list(by_facts)), by_facts.values(), strict=True
-    ):
-        for question in questions:
-            answer = answers.answer(question)
-            assert bool(found) == bool(chosen(answer)), question
-            assert chosen(answer) == said(answer, found), question
+    for python in selector_record.PYTHONS:
+        by_facts: dict[str, list[selector_answers.Question]] = {}
+        for machine in selector_machines.machines_of(SYSTEMS[system]):
+            question = asked(project, system, python, machine.key)
+            by_facts.setdefault(machine.facts, []).append(question)
+        first = next(iter(by_facts.values()))[0]
+        if any(map(answers.is_unknown, first.names)):
+            return
+        for found, questions in zip(
+            record.resolve(first, list(by_facts)), by_facts.values(), strict=True
+        ):
+            for question in questions:
+                answer = answers.answer(question)
+                assert bool(found) == bool(chosen(answer)), question
+                assert chosen(answer) == said(answer, found), question
 
 
 def test_what_people_are_told(answers):

@@ -136,6 +136,7 @@ class Answers:
     record: Record
     _resolved: dict[Any, dict[str, Any]] = field(default_factory=dict)
     _resolutions: dict[Any, list[tuple[str, Resolution]]] = field(default_factory=dict)
+    _known_left_out: dict[Any, str] = field(default_factory=dict)
     _known_usable: dict[Any, list[Usable]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -391,6 +392,12 @@ class Answers:
 
     def _left_out(self, name: str, version: Version, question: Question) -> str:
         """Return why no file of a version is for the system and Python; empty if one is."""
+        key = (name, version, question.system.id, question.python)
+        if key not in self._known_left_out:
+            self._known_left_out[key] = self._why_left_out(name, version, question)
+        return self._known_left_out[key]
+
+    def _why_left_out(self, name: str, version: Version, question: Question) -> str:
         evaluator = CandidateEvaluator(self._everything.finder, question.target)
         with suppress(VariantError):
             if evaluator.candidates(name, version):

@@ -116,6 +116,20 @@ def test_what_is_said(client: Client, world: World) -> None:
     assert "to take it, require torch==2.14.0" in found.text
 
 
+def test_what_another_project_requires(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the command names no torch, and where that requires the newest one."""
+    index, options = world.field.index, (*world.options, f"--variant-platform={H100.facts}")
+    monkeypatch.setattr(index, "files", {**index.files})
+    index.add_wheel(Wheel("training", "1", requires=("torch", "torchvision>=0.20")))
+    index.add_wheel(Wheel("pinning", "1", requires=("torch==2.15.0",)))
+    for name, version in (("training", "2.14.0+cu126"), ("pinning", "2.15.0+cpu")):
+        (world.machine.work / "uv.lock").unlink(missing_ok=True)
+        found = by_uv_lock(world.machine, index.url, [name], *options)
+        assert found.versions["torch"] == version, found
+        assert (NEWEST_BUILD in found.text) == (name == "training"), found
+    (world.machine.work / "uv.lock").unlink()
+
+
 @pytest.mark.parametrize("client", [pip, uv])
 def test_a_release_that_is_yanked(
     client: Client, world: World, monkeypatch: pytest.MonkeyPatch

@@ -101,8 +101,7 @@ def machine_key(
         locked: the machine that a lock is for, in place of this one.
     """
     return platform_key(
-        # Bounds of versions put builds first: a page without newer versions would break pins.
-        replace(context.preferences, before_version=frozenset()),
+        context.preferences,
         context.cache,
         python_platform=context.invocation.last("python-platform"),
         answers=plugins.answers if plugins is not None else None,

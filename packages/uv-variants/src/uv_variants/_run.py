@@ -63,7 +63,15 @@ from ._upkeep import read_requirements, replaces_builds, tidy, warn_of, warn_of_
 from ._uv_environment import STARTED_BY_UV, program_run, uv_variables, variables_without_session
 from ._uv_process import Check, end_as, run_uv
 from ._uv_program import become_uv
-from ._version_bounds import bound_options, bounds_of, may_run_again, wanted_builds
+from ._version_bounds import (
+    bound_options,
+    bounds_of,
+    in_order,
+    may_run_again,
+    newly_taken,
+    required_builds,
+    wanted_builds,
+)
 
 if TYPE_CHECKING:
     from pep_variants.selection import NewestBuild
@@ -137,6 +145,7 @@ class UvRun(NamedTuple):
 
     def unbound(self) -> UvRun:
         """Return the same without `bounds`: what is installed stays as it is."""
+        self.state.session.hold_back(None)
         arguments = _arguments(self.state, keeps_versions=False)
         return self._replace(
             arguments=arguments, builds={}, changes=NO_CHANGES, refused=frozenset(self.builds)
@@ -187,6 +196,7 @@ def prepare(context: Context) -> UvRun:
         if context.asks_offline:
             check_cache(state, state.uv_cache, changes.replaced)
         builds = wanted_builds(state, changes)
+        state.session.hold_back(in_order(state, changes))
         bounds = bound_options(state, builds, changes.pins)
         arguments = _arguments(state, changes, bounds)
         read_requirements(context, state.installed)
@@ -458,6 +468,11 @@ def _run(context: Context) -> int:
             return become_uv([context.uv, *prepared.arguments], prepared.environ)
         _install_first(context, prepared)
         code, planned = _run_uv(context, prepared)
+        required = required_builds(prepared.state)
+        if code == 0 and required:
+            prepared = _brought_back(context, prepared, required, planned)
+        else:
+            prepared = prepared._replace(builds={**required, **prepared.builds})
         if code == 1 and prepared.bounds and not context.is_offline:  # no solution
             bounds = ", ".join(prepared.bounds)
             if may_run_again(context):
@@ -492,6 +507,35 @@ def _install_first(context: Context, prepared: UvRun) -> None:
     words = [*prepared.arguments[: invocation.end], "--", "python", "-c", ""]
     if run_uv([context.uv, *words], prepared.environ) == 0:
         tidy(context, state.installed, prepared.environ)
+
+
+def _brought_back(
+    context: Context, prepared: UvRun, builds: Mapping[str, NewestBuild], planned: Planned
+) -> UvRun:
+    """Have uv upgrade what it took an older release of, for the sake of *builds* of others.
+
+    It was shown newer releases of these as yanked, and what requires one was no solution. Now they
+    are not yanked, and the builds stay where nothing requires another release.
+    """
+    state, invocation = prepared.state, context.invocation
+    state.session.hold_back(None)
+    before = now = state.versions_now()
+    if not invocation.has("dry-run", "check", "locked"):
+        bounds = bound_options(state, prepared.builds, prepared.changes.pins)
+        for name in newly_taken(state, builds):
+            bounds += ["--upgrade-package", name]
+        changes = prepared.changes._replace(replaced=(), held=prepared.changes.held | {*builds})
+        arguments = _arguments(state, changes, [*bounds, "--quiet"])
+        run_uv([context.uv, *arguments], prepared.environ)
+        now = state.versions_now()
+    found = {name: max(now[name]) for name in sorted(now) if now[name] != before.get(name)}
+    if found:
+        wanted = f"{', '.join(bounds_of(builds))}, for a build that uses the accelerator"
+        taken = ", ".join(f"{name} {version}" for name, version in found.items())
+        warn(f"uv took older releases with {wanted}; upgraded: {taken}")
+    there = {*now, *dict(planned)}.difference(found)
+    left = {name: build for name, build in builds.items() if name in there}
+    return prepared._replace(builds={**left, **prepared.builds}, refused=frozenset(found))
 
 
 def _agreed(

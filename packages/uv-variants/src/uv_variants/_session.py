@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pep_variants.wheel_files import Installed
     from variants_index.pages import PageFile
     from variants_proxy.service import IndexRelease, Judgement, ProjectReport
+    from variants_proxy.settings import ClientSettings
 
     from ._session_server import IndexServices, SessionServer
     from ._session_settings import SessionSettings
@@ -218,7 +219,20 @@ class CommandSession:
         known = client.locked
         locked: dict[str, Mapping[str, tuple[str, ...]]] = {**known}
         locked |= {name: {**known.get(name, {}), **found} for name, found in labels.items()}
-        self._settings = self._settings._replace(client=replace(client, locked=locked))
+        self._choose_for(replace(client, locked=locked))
+
+    @property
+    def in_order(self) -> tuple[str, ...] | None:
+        """Projects of which uv sees no release as yanked for a build, None for all."""
+        return self._settings.client.in_order if self._is_open else None
+
+    def hold_back(self, in_order: Iterable[str] | None) -> None:
+        """Yank from now on what builds go before, but for `in_order`."""
+        names = None if in_order is None else tuple(sorted(in_order))
+        self._choose_for(replace(self._settings.client, in_order=names))
+
+    def _choose_for(self, client: ClientSettings) -> None:
+        self._settings = self._settings._replace(client=client)
         if self._server is not None:
             self._server.services.keep(self._settings.client)
 

@@ -7,7 +7,8 @@ commands as ``--upgrade-package``, which does not upgrade what was not there. Wh
 solution with it, uv runs again without.
 
 Bounds are for projects that the command or its requirement files name, or on which its project
-depends. Of others it is not known before uv runs that they are needed.
+depends. Of others it is not known before uv runs that they are needed: uv is shown their newer
+releases as yanked, as by a shared proxy.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ _UPGRADED = (
     *(("lock",), ("sync",), ("add",), ("remove",), ("run",), ("export",), ("tree",)),
     ("pip", "compile"),
 )
+_YANKED = (*_CONSTRAINED, ("lock",), ("sync",), ("add",))
+"""Commands that may run once more, where something requires what is yanked."""
 
 
 def wanted_builds(state: CommandState, changes: Changes = NO_CHANGES) -> dict[str, NewestBuild]:
@@ -47,9 +50,7 @@ def wanted_builds(state: CommandState, changes: Changes = NO_CHANGES) -> dict[st
     context = state.context
     if context.invocation.command not in (*_CONSTRAINED, *_WITH, *_UPGRADED):
         return {}
-    if context.is_offline or context.is_frozen or not context.preferences.use_variants:
-        return {}
-    names = _names(state, changes)
+    names = _names(state, changes) if _has_rule(context) else ()
     if not names or not _has_accelerator(state):
         return {}
     state.choices.ask(names)
@@ -61,6 +62,41 @@ def wanted_builds(state: CommandState, changes: Changes = NO_CHANGES) -> dict[st
         if older is not None and older.version and admits(context.texts, name, str(older.version)):
             found[name] = older
     return found
+
+
+def in_order(state: CommandState, changes: Changes) -> set[str] | None:
+    """Return the projects that are not yanked, see `ClientSettings.in_order`.
+
+    What is named may have a bound, what is there stays, and a label that is forced decides.
+    """
+    context = state.context
+    if context.invocation.command not in _YANKED or not _has_rule(context):
+        return None
+    if context.invocation.has("reinstall", "force-reinstall"):
+        return None  # a second run would take nothing for there
+    is_elsewhere = context.catalog is not None and context.local_catalog is None
+    if is_elsewhere or not _has_accelerator(state):
+        return None
+    known = (*_named(context), *changes.along, *context.preferences.forced)
+    present = state.installed if context.invocation.command in _CONSTRAINED else changes.held
+    return {*known, *_kept(context, state), *present}
+
+
+def required_builds(state: CommandState) -> dict[str, NewestBuild]:
+    """Return builds for which uv was shown newer versions as yanked, one of each project."""
+    left, is_first = state.session.in_order, puts_first(state.context)
+    if left is None:
+        return {}
+    names = sorted(filter(is_first, {*state.session.noted_projects()}.difference(left)))
+    state.choices.ask(names)
+    reports = ((name, each) for name in reversed(names) for each in state.choices.of(name).values())
+    builds = [(name, each.older_build) for name, each in reports]
+    return {name: each for name, each in reversed(builds) if each is not None and each.version}
+
+
+def newly_taken(state: CommandState, builds: Mapping[str, NewestBuild]) -> list[str]:
+    """Return the projects that uv resolved, without those of *builds*."""
+    return sorted({*state.projects_now()} - {*_kept(state.context, state)} - builds.keys())
 
 
 def bounds_of(builds: Mapping[str, NewestBuild]) -> list[str]:
@@ -106,16 +142,25 @@ def _names(state: CommandState, changes: Changes) -> list[str]:
     Those that are named, what belongs to them, and what they require of what is installed.
     """
     context = state.context
-    if not context.preferences.before_version and context.catalog is None:
-        return []
-    listed = context.indexes.configuration.requirements
-    named = {normalized(name) for text in listed if (name := name_of(text)) is not None}
-    wanted = dict.fromkeys((*context.requested, *sorted(named), *changes.along))
+    wanted = dict.fromkeys((*_named(context), *changes.along))
     if context.invocation.has("upgrade", "U") and state.installed:
         wanted |= dict.fromkeys(sorted(wheel_selection.required_by(state.installed, wanted)))
     names = [*filter(puts_first(context), wanted)]
     present = {*_kept(context, state)} - {*changes.along} | changes.held if names else ()
     return [name for name in names if name not in present]
+
+
+def _has_rule(context: Context) -> bool:
+    if context.is_offline or context.is_frozen or not context.preferences.use_variants:
+        return False
+    return bool(context.preferences.before_version) or context.catalog is not None
+
+
+def _named(context: Context) -> list[str]:
+    """Return the projects that the command, its files or its project name."""
+    listed = context.indexes.configuration.requirements
+    named = {normalized(name) for text in listed if (name := name_of(text)) is not None}
+    return [*context.requested, *sorted(named)]
 
 
 def _kept(context: Context, state: CommandState) -> Iterable[str]:

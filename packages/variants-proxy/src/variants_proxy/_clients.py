@@ -10,7 +10,7 @@ Notices belong to a choice, which many requests share: `NotedProjects` has them,
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import lru_cache
@@ -61,6 +61,8 @@ class Client:
         by_hash: whether it prefers the METADATA of a file whose hash its lock has, be it a source
             distribution, to that of others.
         shown_hashes: see `ShownHashes`.
+        in_order: projects of which no release is yanked for an older one's build, None for all:
+            who stands in for an index may have an order of versions of its own.
     """
 
     machine: Machine
@@ -74,6 +76,13 @@ class Client:
     reads_any: bool = False
     by_hash: bool = False
     shown_hashes: ShownHashes = "served"
+    in_order: Collection[str] | None = ()
+
+    def puts_first(self, project: str, *, by_default: bool) -> bool:
+        """Return whether an older release with a build goes first, see `Preferences.puts_first`."""
+        if self.in_order is None or project in self.in_order:
+            return False
+        return self.machine.preferences.puts_first(project, by_default=by_default)
 
 
 def merging(client: Client, user_agent: str) -> Client:
@@ -121,6 +130,7 @@ class Clients:
             portable=settings.hashes,
             merges=True,
             shown_hashes=settings.shown_hashes,
+            in_order=settings.in_order,
         )
 
     def client(self, key: str) -> Client:

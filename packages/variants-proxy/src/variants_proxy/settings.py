@@ -229,6 +229,7 @@ class ClientSettings:
         hashes: for a lock file: pages have hashes of wheels with variant markers, which may take
             downloading them.
         shown_hashes: see `ShownHashes`.
+        in_order: as of `Client`, normalized and sorted.
     """
 
     key: str
@@ -236,3 +237,4 @@ class ClientSettings:
     exact: Mapping[str, frozenset[Version]] = field(default_factory=dict)
     hashes: bool = True
     shown_hashes: ShownHashes = "served"
+    in_order: tuple[str, ...] | None = None

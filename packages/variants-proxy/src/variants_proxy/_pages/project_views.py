@@ -233,10 +233,7 @@ class ProjectViews:
             # Others without a look at each file.
             if found.is_described:
                 choice = with_published(choice, target_of(client.machine))
-            # Who stands in for an index has an order of versions of its own.
-            if not client.at_index and preferences.puts_first(
-                project, by_default=found.puts_build_first
-            ):
+            if client.puts_first(project, by_default=found.puts_build_first):
                 choice = replace(choice, held=held_back(choice, project, client.machine.python))
             offers = (
                 replace(offer, refused=offer.refused or offer.file.filename in refused)

@@ -115,7 +115,8 @@ class Found(Generic[F]):
     yanked: str | None = None
 
 
-class Unavailable(NamedTuple):
+@dataclass(frozen=True)
+class Unavailable:
     """Builds that cannot be had for now.
 
     Attributes:
@@ -159,7 +160,7 @@ class Unavailable(NamedTuple):
             for number, label in enumerate(self.labels)
             if label in labels
         ]
-        return self._replace(**_builds(about)) if about else None
+        return replace(self, **_builds(about)) if about else None
 
     def about(self, versions: Iterable[Version]) -> Unavailable | None:
         """Return it with the labels of *versions* alone, None without any of them."""
@@ -171,7 +172,7 @@ class Unavailable(NamedTuple):
             for label, text in zip(self.labels, self.versions, strict=True)
             if any(any(SpecifierSet(each).filter(asked, True)) for each in text.split("|"))
         ]
-        return self._replace(**_builds(about)) if about else None
+        return replace(self, **_builds(about)) if about else None
 
 
 FUTURE = Version("9999")
@@ -193,7 +194,8 @@ def by_host(
         if about is not None:
             groups.setdefault((about.host, about.reason), []).append(about)
     return tuple(
-        group[0]._replace(
+        replace(
+            group[0],
             project=", ".join(dict.fromkeys(item.project for item in group)),
             pages=sum(item.pages for item in group),
             **_builds(

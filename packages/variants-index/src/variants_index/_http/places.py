@@ -17,28 +17,32 @@ from pep_variants import limits
 from .._errors import AccessDenied, NotFound, Unreachable
 
 _ONCE_SECONDS = 60.0
-_FAILED: dict[str, float] = {}
-"""Hosts that failed after all retries, and until when they are asked once."""
 
 
-@contextmanager
-def asking_place(url: str, retries: int) -> Iterator[int]:
-    """Yield how often the page at *url* is to be asked for again, *retries* at most.
+class FailedPlaces:
+    """Hosts of places that failed after all retries; their next pages are asked for once."""
 
-    Raises:
-        NotFound: for status 403, with which object storage answers for what it lacks.
-        PackageIndexError: as the caller does.
-    """
-    host = urlsplit(url).netloc
-    failed = time.monotonic() < _FAILED.get(host, 0.0)
-    try:
-        yield 0 if failed else min(retries, limits.PLACE_RETRIES)
-    except Unreachable:
-        _FAILED[host] = time.monotonic() + _ONCE_SECONDS
-        raise
-    except AccessDenied as error:
-        if error.status != HTTPStatus.FORBIDDEN:
+    def __init__(self) -> None:
+        self._until: dict[str, float] = {}
+
+    @contextmanager
+    def asking(self, url: str, retries: int) -> Iterator[int]:
+        """Yield how often the page at *url* is to be asked for again, *retries* at most.
+
+        Raises:
+            NotFound: for status 403, with which object storage answers for what it lacks.
+            PackageIndexError: as the caller does.
+        """
+        host = urlsplit(url).netloc
+        failed = time.monotonic() < self._until.get(host, 0.0)
+        try:
+            yield 0 if failed else min(retries, limits.PLACE_RETRIES)
+        except Unreachable:
+            self._until[host] = time.monotonic() + _ONCE_SECONDS
             raise
-        raise NotFound(f"not found (HTTP status {error.status:d})", url=error.url) from None
-    else:
-        _FAILED.pop(host, None)
+        except AccessDenied as error:
+            if error.status != HTTPStatus.FORBIDDEN:
+                raise
+            raise NotFound(f"not found (HTTP status {error.status:d})", url=error.url) from None
+        else:
+            self._until.pop(host, None)

@@ -35,7 +35,7 @@ from .._errors import BadResponse, NotFound, Unreachable, UntrustedServer
 from ..pages import ACCEPT, Page, read_page
 from .credentials import split_credentials
 from .logins import OWN_CREDENTIALS, AuthTransport
-from .places import asking_place
+from .places import FailedPlaces
 from .responses import (
     BUSY,
     CHUNK,
@@ -115,6 +115,7 @@ class Session:
         self._patient = patient
         self._first_pause = first_pause
         self._offline = offline
+        self._failed_places = FailedPlaces()
         self._closed = threading.Event()
         self._no_suffixes: set[str] = set()  # hosts that refuse ``bytes=-N``
         self.addresses = AddressPolicy(sources.trusted_hosts)
@@ -194,7 +195,7 @@ class Session:
                 none; the cache is not used then. None to use it.
             same_host: a redirect to another host is not followed. Some indexes redirect to PyPI
                 for projects that they do not have.
-            is_place: whether it is a page of a catalogue's place, see `asking_place`.
+            is_place: whether it is a page of a catalogue's place, see `FailedPlaces`.
             retries: how often the request is sent again, None for as often as others.
 
         Raises:
@@ -206,7 +207,8 @@ class Session:
         else:
             until = time.monotonic() + seconds
             retries = self._retries if retries is None else retries
-            patience = asking_place(url, retries) if is_place else nullcontext(retries)
+            places = self._failed_places
+            patience = places.asking(url, retries) if is_place else nullcontext(retries)
 
             def ask(known: Mapping[str, str]) -> Response:
                 return self._retrying(

@@ -216,4 +216,4 @@ def test_names_of_known_gpus_are_of_one_machine_on_each_system():
 
 def test_the_newest_driver_of_old_gpus_of_nvidia():
     last = {gpu.facts: [*gpu.known_drivers()][-1].name for gpu in KNOWN_GPUS if gpu.drivers}
-    assert (last["sm=6.1"], last["sm=7.0"], last["sm=7.5"]) == ("580", "580", "595")
+    assert (last["sm=6.1"], last["sm=7.0"], last["sm=7.5"]) == ("580", "580", "620")

@@ -249,7 +249,7 @@ def test_a_gpu_and_its_driver(torch):
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ({"gpu": "4090"}, "This is for driver 595 (CUDA 13.2), the newest that this GPU can have."),
+        ({"gpu": "4090"}, "This is for driver 620 (CUDA 13.5), the newest that this GPU can have."),
         ({"gpu": "4090"}, "nvidia-smi --query-gpu=name,driver_version --format=csv shows yours"),
         ({"gpu": "No GPU"}, "No GPU, Linux on x86-64 gets torch 3.0 : build null Lines for pip"),
         ({"gpu": "none", "system": "linux-aarch64"}, "version('torch'))\" prints 3.0+cpu"),

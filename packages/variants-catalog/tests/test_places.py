@@ -434,3 +434,20 @@ def test_an_own_file_stands_in_for_a_place_that_lacks_its_build():
     place = at("2.0+cu128", "manylinux_2_17_x86_64")
     labelled = "app-2.0-py3-none-manylinux_2_17_x86_64-cu128.whl"
     assert read([*own, again], project=project, cu128=[place]) == [(labelled, place.file)]
+
+
+@pytest.mark.parametrize("version", ["7.5", "7.5.0", "7.5.0.0"])
+def test_a_version_is_spelled_as_its_file_has_it(version):
+    """Equal versions may have other texts: what one file has does not count for another."""
+    project = read_entry(
+        entry(
+            "app",
+            [variant("cu128", 'index = "https://example.org/cu128"\nlocal = "cu128"', cuda="1")],
+        ),
+        "app.toml",
+    )
+    (build,) = project.files(project.places[0], f"app-{version}+cu128-py3-none-any.whl")
+    assert (str(build.version), build.filename) == (
+        version,
+        f"app-{version}-py3-none-any-cu128.whl",
+    )

@@ -595,9 +595,13 @@ def read_property(text: str) -> Property:
     return Property.parse(text)
 
 
-@lru_cache(maxsize=4096)  # a version has many files
 def _public(version: Version) -> Version:
-    return Version(version.public)
+    return _version(version.public)
+
+
+@lru_cache(maxsize=4096)  # a version has many files; equal ones may have other texts
+def _version(text: str) -> Version:
+    return Version(text)
 
 
 def _named(filename: str) -> tuple[str, Version] | None:

@@ -431,7 +431,7 @@ class PlaceReader(Generic[F]):
         hashes = {item.filename: item.sha256 for item in own if item.sha256 is not None}
         yanked = _yanked(own)
         releases: dict[Version, dict[str, Found[F]]] = {}
-        at_places: set[tuple[str, ...]] = set()
+        at_places: set[tuple[object, ...]] = set()
         builds: set[str] = set()
         for item in self._described(own, targets, versions):
             known = item.published
@@ -522,11 +522,11 @@ class PlaceReader(Generic[F]):
                     yield Found(item, known, yanked=item.yanked)
 
 
-def _uses(file: PublishedFile) -> Iterator[tuple[str, ...]]:
+def _uses(file: PublishedFile) -> Iterator[tuple[object, ...]]:
     """Yield version, label, Python, ABI and kind of platform of what *file* is for."""
     _, python, abi, platforms, _ = file.filename.rsplit("-", 4)
     for platform in platforms.split("."):
-        yield str(file.version), file.label, python, abi, platform_kind(platform)
+        yield file.version, file.label, python, abi, platform_kind(platform)
 
 
 def _is_newer(item: Found[F], before: Found[F]) -> bool:

@@ -22,9 +22,8 @@ from packaging.version import Version
 
 from pep_variants import safe_files
 from pep_variants import selection as wheel_selection
-from pep_variants.errors import VariantError
+from pep_variants.errors import VariantError, listed
 from pep_variants.machines import ACCELERATORS, BUILTIN_NAMESPACES, Detector
-from pep_variants.metadata import Properties
 from resolvelib_variants.resolution import (
     IndexResolver,
     NoSolution,
@@ -77,7 +76,7 @@ def entry_of(name: str) -> CatalogProject | None:
 
 @dataclass(frozen=True)
 class Question:
-    """What somebody asks.
+    """A question of the form: projects and a machine.
 
     Attributes:
         project: its id on the page: a name, or that of a family.
@@ -305,7 +304,10 @@ class Answers:
             resolution = self._shared(question)
         except NoSolution:
             why = " ".join(self._none_fits(name, question) for name in question.names)
-            return {"title": f"No wheel of {listed(question.names)} fits", "why": why.strip()}
+            return {
+                "title": f"No wheel of {listed(question.names, 'and')} fits",
+                "why": why.strip(),
+            }
         names = [resolution.provided.get(name, name) for name in question.names]
         chosen = [resolution.by_name[name] for name in names]
         return self._described(question, resolution, chosen)
@@ -327,7 +329,7 @@ class Answers:
         kind = question.machine.vendor if uses or question.machine.vendor == "apple" else ""
         check = check_line(first.name, kind)
         shown = check or f"from importlib.metadata import version; print(version('{first.name}'))"
-        releases = listed([f"{item.name} {item.candidate.release}" for item in chosen])
+        releases = listed([f"{item.name} {item.candidate.release}" for item in chosen], "and")
         facts = map(_fact, built)
         answer = {
             "chosen": [
@@ -382,7 +384,7 @@ class Answers:
                 features |= needed
             lack = lack or "needs a release of another project that has no such build"
             lacks.setdefault(lack, []).append(f"{item.name} {newest}")
-        text = " ".join(f"Not {listed(names)}: it {lack}." for lack, names in lacks.items())
+        text = " ".join(f"Not {listed(names, 'and')}: it {lack}." for lack, names in lacks.items())
         again = f"When a release after {chosen[0].name} {self._newest(chosen[0].name)} is out"
         if features == {"cuda_version_lower_bound"}:
             again += ", or you have a newer driver"
@@ -482,7 +484,7 @@ def _fact(item: Package) -> dict[str, Any] | None:
     if catalog is None:
         return None
     measured = catalog.published.measured
-    texts = _needed_values(catalog.published.properties)
+    texts = wheel_selection.all_needs(catalog.published.properties)
     last = max(measured, key=lambda each: each.date, default=None)
     return {
         "text": f"{item.name}: {'; '.join(texts) or 'runs everywhere'}",
@@ -529,7 +531,7 @@ def _required(requires: Iterable[str], extras: Set[str]) -> Iterator[str]:
 
 
 def _is_shown(item: Package) -> bool:
-    """Return whether a package that nobody asked for is of an index that has to be named."""
+    """Return whether a dependency is of an index that the line has to name."""
     catalog = item.candidate.catalog
     if catalog is None or catalog.entry.is_elsewhere or not item.properties:
         return False
@@ -576,24 +578,6 @@ def _why(item: Package, question: Question) -> str:
     held = {variant.label: variant.supported for variant in ranking.ranked}
     needs = wheel_selection.why_chosen(held.get(str(item.label), item.properties))
     return f"It needs {needs}." if needs else ""
-
-
-def _needed_values(properties: Properties) -> Iterator[str]:
-    for namespace, features in properties.items():
-        for feature, values in features.items() if namespace in ACCELERATORS else ():
-            said = {wheel_selection.answered(namespace, feature, value) for value in values}
-            heading = wheel_selection.asked(namespace, feature)
-            yield f"{heading} {', '.join(sorted(said, key=_number))}"
-
-
-def _number(text: str) -> tuple[list[int], str]:
-    return [int(digits) for digits in re.findall("[0-9]+", text)], text
-
-
-def listed(texts: Sequence[str]) -> str:
-    """Return *texts* as one: ``a, b and c``."""
-    *most, last = texts
-    return f"{', '.join(most)} and {last}" if most else last
 
 
 def tree(record: Record, ids: Sequence[str] = ()) -> dict[str, Any]:

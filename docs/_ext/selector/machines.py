@@ -27,8 +27,7 @@ UNKNOWN = {
     "jetson": "This is for the newest JetPack that your module can have: look which one you have.",
     "amd": "",
 }
-"""What is said to people who do not know their driver, by kind. A newer driver costs nothing, so
-the newest one counts; of ROCm, which most builds bring along, none."""
+"""What is said to people who do not know their driver, by kind, see `KnownGpu.assumed_driver`."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ def machines_of(system: System) -> list[Machine]:
     for gpu in KNOWN_GPUS:
         if system.target in gpu.systems:
             drivers = [*gpu.known_drivers()] if _matters(gpu, system) else []
-            unknown = drivers[-1] if drivers and gpu.drivers != "amd" else None
+            unknown = gpu.assumed_driver()
             for driver in (*drivers, None):
                 key = f"{gpu.facts}/{driver.name if driver else ''}"
                 found.setdefault(key, Machine(key, gpu.machine(driver or unknown)))

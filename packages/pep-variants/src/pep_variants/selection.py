@@ -17,6 +17,7 @@ from ._choose.abi import (
 from ._choose.explanation import (
     MORE,
     Verdict,
+    all_needs,
     answered,
     asked,
     needs,
@@ -56,10 +57,10 @@ from ._decision_log import log_decisions
 __all__ = [
     "MORE", "AbiDependency", "AbiMismatch", "Admitted", "Advice", "File", "NewestBuild", "Ranking",
     "Reason", "Selection", "Verdict", "VersionNote", "abi_dependencies", "abi_mismatches",
-    "abi_projects", "advise_over_releases", "answered", "asked", "by_tags", "choice_line", "covers",
-    "has_accelerator", "is_accelerated", "is_built_only", "is_release", "is_unfit", "log_decisions",
-    "missing_variant", "needs", "newest_build", "nothing_fits", "notices", "passed_over",
-    "problems_of", "rank", "ranking_tree", "repairs", "required_by", "required_by_marker", "rivals",
-    "select", "supporting", "table_lines", "unneeded", "verdicts", "why_chosen", "why_not",
-    "why_not_better", "why_this", "why_unfit",
+    "abi_projects", "advise_over_releases", "all_needs", "answered", "asked", "by_tags",
+    "choice_line", "covers", "has_accelerator", "is_accelerated", "is_built_only", "is_release",
+    "is_unfit", "log_decisions", "missing_variant", "needs", "newest_build", "nothing_fits",
+    "notices", "passed_over", "problems_of", "rank", "ranking_tree", "repairs", "required_by",
+    "required_by_marker", "rivals", "select", "supporting", "table_lines", "unneeded", "verdicts",
+    "why_chosen", "why_not", "why_not_better", "why_this", "why_unfit",
 ]  # fmt: skip

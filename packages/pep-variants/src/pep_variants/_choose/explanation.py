@@ -5,6 +5,7 @@ The same in every client. Well-known features have specific phrases, all others 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -116,6 +117,23 @@ def answered(namespace: str, feature: str, value: str) -> str:
     if words:
         return words.answer(value)
     return "yes" if value == "on" else value
+
+
+def all_needs(properties: Properties) -> Iterator[str]:
+    """Yield what *properties* need of an accelerator, with all values of each feature.
+
+    >>> from pep_variants.selection import all_needs
+    >>> list(all_needs({"nvidia": {"sm_arch": ("100_real", "90_real")}}))
+    ['Compute capability 9.0, 10.0']
+    """
+    for namespace, features in properties.items():
+        for feature, values in features.items() if namespace in ACCELERATORS else ():
+            said = {answered(namespace, feature, value) for value in values}
+            yield f"{asked(namespace, feature)} {', '.join(sorted(said, key=_by_number))}"
+
+
+def _by_number(text: str) -> tuple[list[int], str]:
+    return [int(digits) for digits in re.findall("[0-9]+", text)], text
 
 
 def needs(reason: Reason) -> str:

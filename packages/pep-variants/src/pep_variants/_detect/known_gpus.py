@@ -45,6 +45,14 @@ class KnownGpu(NamedTuple):
             if driver.kind == self.drivers and driver.name in among:
                 yield driver
 
+    def assumed_driver(self) -> KnownDriver | None:
+        """Return the driver that counts for people who do not know theirs, None for none.
+
+        The newest one, as a newer driver costs nothing; of ROCm, which most builds bring along,
+        none.
+        """
+        return None if self.drivers == "amd" else next(reversed([*self.known_drivers()]), None)
+
     def machine(self, driver: KnownDriver | None = None) -> str:
         """Return the facts of a machine with it, for `load_machine`.
 

@@ -10,7 +10,6 @@ from packaging.version import Version
 from pep_variants import machines
 from pep_variants import selection as wheel_selection
 from pep_variants.machines import Platform
-from pep_variants.metadata import Properties
 from pep_variants.selection import Selection
 from variants_catalog import entries
 from variants_catalog.catalogs import Source, check_line, source_of
@@ -201,21 +200,11 @@ def _published(build: CatalogFile, place: str) -> Source:
 def _fact(build: CatalogFile) -> Fact:
     published = build.published
     return Fact(
-        "; ".join(_needed(published.properties)) or "any machine",
+        "; ".join(wheel_selection.all_needs(published.properties)) or "any machine",
         entries.basis(published.measured, published.version),
         build.entry.documentation,
         build.entry.checked,
     )
-
-
-def _needed(properties: Properties) -> Iterable[str]:
-    """Yield what *properties* need of an accelerator, all values of each feature."""
-    for namespace, features in properties.items():
-        for feature, values in features.items() if namespace in machines.ACCELERATORS else ():
-            said = dict.fromkeys(
-                wheel_selection.answered(namespace, feature, value) for value in values
-            )
-            yield f"{wheel_selection.asked(namespace, feature)} {', '.join(said)}"
 
 
 def _is_for(name: str, target: str) -> bool:

@@ -171,15 +171,15 @@ def how_to_see() -> Iterator[tuple[str, str]]:
 
 
 def _driver(gpu: KnownGpu, name: str) -> tuple[KnownDriver | None, str]:
-    """Return the driver called *name*, or the newest one with a warning if it is empty."""
+    """Return the driver called *name*, or the assumed one with a warning if it is empty."""
     known = {driver.name: driver for driver in gpu.known_drivers()}
     if name and name not in known:
         names = [*known]
         which = f"has one of {names[0]} to {names[-1]}" if names else "has none of these drivers"
         raise InvalidKey(f"{_title(gpu)} {which}, not {shortened(name)}")
-    if name or not known or gpu.drivers == "amd":  # most builds bring ROCm along
+    newest = gpu.assumed_driver()
+    if name or newest is None:
         return known.get(name), ""
-    newest = [*known.values()][-1]
     command = next(iter(machines.SEEN_BY[gpu.drivers].values()))
     return newest, (
         f"This is for {_driver_title(newest)}, the newest that this GPU can have. With an older "

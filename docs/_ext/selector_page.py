@@ -106,7 +106,7 @@ def rows(data: Answers, project: Mapping[str, Any], system: str) -> list[Row]:
     ):
         facts, _, driver = key.partition("/")
         if not driver and known[facts]:
-            continue  # of somebody who does not know it
+            continue  # the driver is not known
         here = [told[answer] for answer in data["rows"][number]]
         for each in dict.fromkeys(here):
             same = [

@@ -1,7 +1,7 @@
 """The variables and settings with which uv's requests come to the session of its command.
 
 uv from 0.9.23 on reads its proxies from a file of the system level, which `XDG_CONFIG_DIRS` names:
-so what uv starts (builds, keyring programs, tools) has no proxy of ours in its environment. An
+so that what uv starts (builds, keyring programs, tools) does not get our proxy. An
 older uv, Windows, and a command without such files have the proxy in environment variables.
 
 Programs of ``uv run`` start by way of `launcher`, in the user's own environment; what uv itself

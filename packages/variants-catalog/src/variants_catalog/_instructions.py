@@ -1,7 +1,7 @@
 """How the builds of the catalogue are had without it: the lines that their publishers document.
 
-A build is on an index of its publisher's, or has another name, or is an extra. Somebody who knows
-which one they need types that, pinned to the release.
+A build is on its publisher's index, has another name, or is an extra. The lines ask for that,
+pinned to the release.
 """
 
 from __future__ import annotations
